@@ -1,0 +1,1 @@
+"""The only readers of this machine: NVML, /proc, the cgroup, the disks."""

@@ -1,0 +1,149 @@
+"""A job: a LLaMA-Factory run or service that is watched, and perhaps kept, by this program."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui.facts.training import Failure, Progress
+from tui.facts.unknown import Unknown
+
+JOB_SCHEMA = 1
+"""Schema number of ``job.json``; a folder of another number is named and left alone."""
+
+JobKind = Literal["training", "service"]
+JobState = Literal["starting", "running", "stopping", "stuck", "ended", "lost"]
+Ending = Literal["finished", "stopped", "stopped_saved", "failed", "untrained", "partial", "unknown"]
+MemberRole = Literal["main", "wrapper", "agent", "rank", "data_worker", "pool", "service", "keeper", "other"]
+StepName = Literal["wait_save", "cooperate", "interrupt", "terminate", "kill"]
+RequestKind = Literal["stop", "force", "keep_weights", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process, for good: PIDs are reused, and in a container the boot id is the host's, so the
+    start of PID 1 (clock ticks) tells a restart of the container.
+    """
+
+    boot_id: str
+    init_start: int
+    pid: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process of a job. ``state`` is the letter of ``/proc/PID/stat``; ``wchan`` is filled for
+    members that a stop could not end.
+    """
+
+    pid: int
+    start: int
+    role: MemberRole = "other"
+    state: str = ""
+    command: str = ""
+    wchan: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How the main process ended: an exit code, or the signal that ended it."""
+
+    code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One step that a stop took. ``left`` counts the members alive after it; seconds are from the
+    stop request, on the keeper's monotonic clock.
+    """
+
+    name: StepName
+    began: float
+    ended: float | None = None
+    targets: tuple[int, ...] = ()
+    left: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """What a stop did, and what it could not end. ``unverified``: the keeper was not the parent of
+    the members (it adopted the job), so their end rests on repeated scans and not on the kernel.
+    """
+
+    requested_at: float
+    kind: RequestKind
+    steps: tuple[LadderStep, ...] = ()
+    left: tuple[Member, ...] = ()
+    ports_open: tuple[int, ...] = ()
+    devices_held: tuple[int, ...] = ()
+    seconds: float | None = None
+    unverified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """``job.json``: the facts that the keeper writes. How a run ended is derived, not stored.
+
+    ``environment`` holds only what this program set for the command, never what was inherited.
+    ``oom_kills_start``/``oom_kills_end`` are the cgroup's counter around the run.
+    """
+
+    id: str
+    nonce: str
+    kind: JobKind
+    command: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    config: str | None
+    config_hash: str | None
+    output_dir: str | None
+    gpus: tuple[str, ...]
+    created_at: float
+    state: JobState = "starting"
+    schema: int = JOB_SCHEMA
+    main: Identity | None = None
+    keeper: Identity | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit: ExitStatus | None = None
+    error: str | None = None
+    members: tuple[Member, ...] = ()
+    stop: StopReport | None = None
+    swept: tuple[Member, ...] = ()
+    adopted: int = 0
+    oom_kills_start: int | None = None
+    oom_kills_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as shown: the record, and what its files and processes say now.
+
+    ``keeper`` is true while a live keeper holds the folder's lock. A foreign run (not started by this
+    program) has the id ``pid:start``.
+    """
+
+    id: str
+    kind: JobKind
+    state: JobState
+    ending: Ending | None
+    exit_code: int | None
+    failure: Failure | None
+    keeper: bool
+    main_pid: int | None
+    members: tuple[Member, ...]
+    config: str | None
+    output_dir: str | None
+    started_at: float | None
+    ended_at: float | None
+    gpus: tuple[str, ...]
+    peak_memory: Mapping[str, int]
+    ports: tuple[int, ...]
+    progress: Progress | None
+    command: tuple[str, ...] = ()
+    cwd: str | None = None
+    stop: StopReport | None = None
+    folder: str | None = None
+    unknown: Unknown = field(default_factory=dict)

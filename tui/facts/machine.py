@@ -1,0 +1,240 @@
+"""The machine: GPUs, who holds their memory, the host, its disks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui.facts.unknown import Unknown
+
+Evidence = Literal["exact", "sole_holder", "inferred", "holder", "hidden"]
+"""How an owner row was proved.
+
+``exact``: the driver's PID holds the device here and has a size. ``sole_holder``: the only holder of
+the card, its size is what the card has in use. ``inferred``: a host PID paired with a local holder.
+``holder``: has the device mapped or open, size unknown. ``hidden``: memory that no visible process
+explains, or a host PID that cannot be matched.
+"""
+
+ProcessKind = Literal["train", "data_worker", "webui", "chat", "api", "vllm", "notebook", "monitor", "other"]
+ProcessState = Literal["running", "sleeping", "disk_wait", "stopped", "zombie", "gone", "unknown"]
+
+PidRegime = Literal["own_with_memory", "own_without_memory", "host", "empty", "error", "no_gpu", "unknown"]
+"""What the driver's process lists hold in this PID namespace."""
+
+DriverErrorCode = Literal[
+    "library_missing",
+    "driver_not_loaded",
+    "no_device",
+    "version_mismatch",
+    "no_permission",
+    "timed_out",
+    "crashed",
+    "unknown_error",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverError:
+    """The driver as a whole does not answer. ``detail`` is the library's own text, bounded."""
+
+    code: DriverErrorCode
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The NVIDIA driver; versions are ``None`` when it never answered."""
+
+    version: str | None = None
+    nvml: str | None = None
+    pid_regime: PidRegime = "unknown"
+    error: DriverError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """Bytes. ``used`` is what nvidia-smi shows (without ``reserved``); ``unattributed`` is what of
+    ``used`` no owner row with a size explains.
+    """
+
+    total: int | None
+    used: int | None
+    reserved: int | None
+    free: int | None
+    unattributed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Hertz."""
+
+    graphics: int | None
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlProcess:
+    """One entry of the driver's process list. ``pid`` may be a host PID: never signal it."""
+
+    pid: int
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """What NVML says of one card, before owners are joined.
+
+    ``processes`` is ``None`` when the list could not be read, which is not an empty list.
+    ``minor`` is the N of ``/dev/nvidiaN`` and differs from the NVML index in containers.
+    """
+
+    index: int
+    minor: int | None
+    uuid: str
+    name: str
+    state: Literal["ok", "lost", "error"]
+    total: int | None = None
+    used: int | None = None
+    reserved: int | None = None
+    free: int | None = None
+    utilization: float | None = None
+    temperature: float | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    clocks: Clocks | None = None
+    throttle: tuple[str, ...] = ()
+    processes: tuple[NvmlProcess, ...] | None = None
+    unknown: Unknown = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverReading:
+    """One answer of the GPU source. ``age`` is seconds since it was taken; ``None``: never taken."""
+
+    driver: Driver
+    gpus: tuple[GpuReading, ...] = ()
+    age: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One row of a card's owner table.
+
+    ``pid`` is always a PID of this namespace; a host PID goes to ``host_pid`` and gets no action.
+    ``memory`` is bytes on this card.
+    """
+
+    pid: int | None
+    host_pid: int | None
+    start: int | None
+    memory: int | None
+    evidence: Evidence
+    kind: ProcessKind
+    rank: int | None = None
+    job: str | None = None
+    user: str | None = None
+    command: tuple[str, ...] = ()
+    state: ProcessState = "unknown"
+    unknown: Unknown = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One card as shown. ``peak_memory`` is the highest ``used`` since this program watches."""
+
+    index: int
+    minor: int | None
+    uuid: str
+    name: str
+    state: Literal["ok", "lost", "error"]
+    age: float | None
+    memory: GpuMemory
+    utilization: float | None
+    temperature: float | None
+    power: float | None
+    power_limit: float | None
+    clocks: Clocks | None
+    throttle: tuple[str, ...]
+    peak_memory: int | None
+    owners: tuple[Owner, ...]
+    unknown: Unknown = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One file system. Roles: ``system`` holds ``/``, ``data`` is the instance's local data disk,
+    ``shared`` is network storage that survives the instance.
+    """
+
+    path: str
+    total: int | None
+    free: int | None
+    inodes_free: int | None
+    role: Literal["system", "data", "shared"]
+    unknown: Unknown = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """``/dev/shm``, bytes."""
+
+    total: int | None
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Bytes as the container counts them (``docker stats``); ``high`` is the cgroup v2 throttle mark."""
+
+    limit: int | None
+    used: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The container or machine around the GPUs.
+
+    ``cpu_count`` may be fractional (0.5 in AutoDL's no-GPU mode); ``cpu_used`` is in CPUs.
+    ``oom_kills`` counts since this cgroup exists.
+    """
+
+    cpu_count: float | None
+    cpu_used: float | None
+    memory: HostMemory
+    oom_kills: int | None
+    disks: tuple[Disk, ...]
+    shm: SharedMemory
+    platform: Literal["autodl", "container", "host"]
+    gpu_mode: Literal["gpu", "none", "unknown"]
+    unknown: Unknown = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A local process that has a card's device file open or mapped.
+
+    ``mapped`` is stronger than open: a monitor opens the device, a CUDA context maps it.
+    ``inherited``: a child that merely kept the handle of its parent (same argv, no mapping).
+    """
+
+    pid: int
+    start: int
+    minors: frozenset[int]
+    mapped: bool
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """What is shown of a local process; text fields are raw, whoever shows them cleans them."""
+
+    pid: int
+    ppid: int
+    start: int
+    state: ProcessState
+    user: str | None
+    command: tuple[str, ...]
+    kind: ProcessKind
+    rank: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""One keeper per job, identities, the stop ladder, job folders."""

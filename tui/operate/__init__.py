@@ -1,0 +1,1 @@
+"""Puts the parts to work for both front ends: one snapshot, one launch."""

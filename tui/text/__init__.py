@@ -1,0 +1,1 @@
+"""Words for people: width-safe cells, units, times, translations, reports."""
