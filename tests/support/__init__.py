@@ -1,0 +1,1 @@
+"""What several tests need: real processes, a stand-in NVML library, waiting with a deadline."""
