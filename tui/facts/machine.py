@@ -214,20 +214,23 @@ class Host:
 class Holder:
     """A local process that has a card's device file open or mapped.
 
-    ``mapped`` is stronger than open: a monitor opens the device, a CUDA context maps it.
+    ``minors`` are the cards it has open or mapped; ``mapped_minors`` those it has mapped, which is
+    stronger: a monitor opens the device, a CUDA context maps it.
     ``inherited``: a child that merely kept the handle of its parent (same argv, no mapping).
     """
 
     pid: int
     start: int
     minors: frozenset[int]
-    mapped: bool
+    mapped_minors: frozenset[int] = frozenset()
     inherited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """What is shown of a local process; text fields are raw, whoever shows them cleans them."""
+    """What is shown of a local process, secrets masked; text fields are otherwise raw, whoever shows
+    them cleans them. An empty ``command`` or ``environment`` that could not be read is in ``unknown``.
+    """
 
     pid: int
     ppid: int
@@ -238,3 +241,4 @@ class ProcessInfo:
     kind: ProcessKind
     rank: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    unknown: Unknown = field(default_factory=dict)
