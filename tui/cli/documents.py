@@ -1,0 +1,71 @@
+"""The JSON documents of the command line (``status`` is the snapshot itself)."""
+
+import sys
+from dataclasses import dataclass
+
+from tui.facts.job import Job, LadderStep, Member
+from tui.facts.snapshot import STATUS_SCHEMA, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class JobDocument:
+    """``start`` and ``stop``: the job, the steps that a stop took, and what is left of it."""
+
+    job: Job
+    steps: tuple[LadderStep, ...] = ()
+    left: tuple[Member, ...] = ()
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFolder:
+    """A job folder that cannot be read, and the code of the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobsDocument:
+    """``jobs``: newest first."""
+
+    jobs: tuple[Job, ...]
+    unreadable: tuple[UnreadableFolder, ...] = ()
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """``start --dry-run``: what would run, where, with which additions to the environment."""
+
+    command: tuple[str, ...]
+    cwd: str
+    environment: dict[str, str]
+    config: str | None
+    output_dir: str | None
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """A stable code, the sentence, and what to do."""
+
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDocument:
+    """What ``--json`` prints instead of the document when the command fails."""
+
+    error: ErrorBody
+    schema: int = STATUS_SCHEMA
+
+
+def emit(document: JobDocument | JobsDocument | PlanDocument | ErrorDocument | Snapshot) -> None:
+    """Print a document on one line of standard output."""
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,121 @@
+"""The arguments of every subcommand."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from tui import __version__
+from tui.facts.errors import EXIT_USAGE, LlamaherdError
+from tui.text.translate import tr
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are ours: one sentence, or JSON when it was asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=message, command=self.prog)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line. What stands after ``--`` is a command to start and is never looked into.
+
+    Raises:
+        LlamaherdError: ``usage`` (exit 2).
+    """
+    words = list(argv)
+    pasted: list[str] = []
+    if "--" in words:
+        cut = words.index("--")
+        words, pasted = words[:cut], words[cut + 1 :]
+    arguments = build_parser().parse_args(words)
+    if pasted and arguments.subcommand != "start":
+        raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=f"-- {pasted[0]}", command="llamaherd")
+    arguments.pasted = tuple(pasted)
+    return arguments
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole grammar; cheap to build, it imports nothing heavy."""
+    parser = _Parser(
+        prog="llamaherd",
+        description=tr("Watch, start and safely stop LLaMA-Factory trainings on this instance."),
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"llamaherd {__version__}")
+    _add_language(parser, default=None)
+    commands = parser.add_subparsers(dest="subcommand", metavar="COMMAND", parser_class=_Parser)
+    _add_status(commands)
+    _add_start(commands)
+    _add_jobs(commands)
+    _add_logs(commands)
+    _add_stop(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # the only name argparse gives its subparsers' type
+
+
+def _add_command(commands: "_Commands[_Parser]", name: str, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    _add_language(parser, default=argparse.SUPPRESS)
+    if name != "logs":
+        parser.add_argument("--json", action="store_true", help=tr("print one JSON document"))
+    return parser
+
+
+def _add_language(parser: argparse.ArgumentParser, default: str | None) -> None:
+    # Given before or after the subcommand; the suppressed default keeps the outer value.
+    parser.add_argument("--lang", choices=("en", "zh"), default=default, help=tr("language of the words"))
+
+
+def _add_status(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "status", tr("show GPUs, owners, host and jobs once, or every N seconds"))
+    parser.add_argument(
+        "--watch", type=_seconds, metavar="N", help=tr("show again every N seconds until interrupted")
+    )
+    parser.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
+
+
+def _add_start(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "start", tr("start a training that outlives this terminal"))
+    parser.usage = "llamaherd start CONFIG [key=value ...] [options]\n       llamaherd start [options] -- COMMAND ..."
+    parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help=tr("a training config (YAML)"))
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help=tr("values that replace the config's, for this run only")
+    )
+    parser.add_argument("--env", type=Path, metavar="DIR", help=tr("the environment that has LLaMA-Factory"))
+    parser.add_argument(
+        "--cwd", type=Path, metavar="DIR", help=tr("where relative paths start (default: the current folder)")
+    )
+    parser.add_argument("--gpus", metavar="0,1", help=tr("cards to use, as numbered by status"))
+    parser.add_argument("--dry-run", action="store_true", help=tr("show what would run, start nothing"))
+    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+
+
+def _add_jobs(commands: "_Commands[_Parser]") -> None:
+    _add_command(commands, "jobs", tr("list the jobs that llamaherd has started"))
+
+
+def _add_logs(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "logs", tr("print the log of a job"))
+    parser.add_argument("job", metavar="JOB", help=tr("the job's id, or its beginning"))
+    parser.add_argument("-f", "--follow", action="store_true", help=tr("go on until the job ends"))
+
+
+def _add_stop(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "stop", tr("stop a job and prove that nothing of it is left"))
+    parser.add_argument("job", metavar="JOB|PID", help=tr("the job's id, its beginning, or a PID of the job"))
+    parser.add_argument("--yes", action="store_true", help=tr("do not ask"))
+    parser.add_argument(
+        "--keep-weights", action="store_true", help=tr("let the trainer finish its step and save first")
+    )
+    parser.add_argument("--force", action="store_true", help=tr("end every process of the job at once"))
+    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.2 <= value <= 3600:
+        raise argparse.ArgumentTypeError("0.2 .. 3600")
+    return value

@@ -1,0 +1,77 @@
+"""Runs one command line: language, dispatch, and errors as one sentence or one JSON document."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from tui.facts.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, LlamaherdError
+
+_COMMANDS = {
+    "status": "tui.cli.look:status",
+    "jobs": "tui.cli.look:jobs",
+    "logs": "tui.cli.logs:logs",
+    "start": "tui.cli.act:start",
+    "stop": "tui.cli.act:stop",
+}
+"""Subcommand to its function; imported only when called, because imports are the start-up time."""
+
+EXIT_INTERRUPTED = 130
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line ``argv`` (without the program's name); the exit code of DESIGN section 5."""
+    from tui.text.translate import language_from, set_language
+
+    set_language(language_from(os.environ, flag=_language_flag(argv)))
+    try:
+        code = _dispatch(argv)
+        sys.stdout.flush()
+    except LlamaherdError as error:
+        return _report(error, as_json="--json" in argv)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (a pager, head) has left: not an error, and nothing more may be flushed to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except SystemExit as leaving:  # argparse after --help and --version
+        return leaving.code if isinstance(leaving.code, int) else EXIT_OK
+    return code
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    from tui.cli.parser import build_parser, parse
+
+    arguments = parse(argv)
+    if arguments.subcommand is None:
+        build_parser().print_help(sys.stderr)
+        return EXIT_USAGE
+    module, _, function = _COMMANDS[arguments.subcommand].partition(":")
+    code = getattr(importlib.import_module(module), function)(arguments)
+    return code if isinstance(code, int) else EXIT_FAILED
+
+
+def _language_flag(argv: Sequence[str]) -> str | None:
+    """The language is needed before parsing, for the help texts themselves."""
+    for index, word in enumerate(argv):
+        if word == "--":
+            return None
+        if word == "--lang" and index + 1 < len(argv):
+            return argv[index + 1]
+        if word.startswith("--lang="):
+            return word.partition("=")[2]
+    return None
+
+
+def _report(error: LlamaherdError, *, as_json: bool) -> int:
+    from tui.text.sentences import error_text
+
+    message, hint = error_text(error)
+    if as_json:
+        from tui.cli.documents import ErrorBody, ErrorDocument, emit
+
+        emit(ErrorDocument(ErrorBody(error.code, message, hint)))
+    else:
+        sys.stderr.write(f"llamaherd: {message}\n" + (f"{hint}\n" if hint else ""))
+    return error.exit_code
