@@ -30,21 +30,28 @@ ProgressSource = Literal["bar", "trainer_log", "metrics", "trainer_state"]
 FailureKind = Literal["cuda_oom", "host_oom", "killed", "nccl", "config", "disk", "port", "other"]
 
 
+BarKind = Literal["train", "eval", "tokenize", "load", "dataset"]
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One tqdm bar: ``done`` of ``total`` (``None`` when the log gives no total).
 
     ``kind`` tells a training bar from the tokeniser's, the weight loader's and the evaluation's.
+    ``elapsed`` is seconds since the bar began, whole ones, as tqdm prints them.
     """
 
-    kind: Literal["train", "eval", "tokenize", "load", "dataset"]
+    kind: BarKind
     done: int
     total: int | None
+    elapsed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One metric record at a step. ``loss`` may be nan or inf, exactly as logged."""
+    """One metric record. ``loss`` may be nan or inf, exactly as logged; ``step`` is ``None`` when the log
+    does not tell it. ``tokens_seen`` counts input tokens since step 0 of the whole training.
+    """
 
     step: int | None
     loss: float | None = None
@@ -53,6 +60,7 @@ class MetricPoint:
     grad_norm: float | None = None
     epoch: float | None = None
     eval_runtime: float | None = None
+    tokens_seen: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +103,33 @@ class Plan:
     accumulation: int | None = None
     total_steps: int | None = None
     trainable_parameters: int | None = None
+    steps_per_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a run evaluates and saves, as its configuration says.
+
+    ``eval_steps`` and ``save_steps``: every so many steps; below 1, that share of all steps; ``None``:
+    not by steps. ``final_eval`` and ``final_predict`` come after the last step.
+    """
+
+    eval_steps: float | None = None
+    save_steps: float | None = None
+    eval_epochs: bool = False
+    save_epochs: bool = False
+    final_eval: bool = False
+    final_predict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class EtaWorking:
-    """The sum behind an ETA: ``steps x seconds + evals x seconds + saves x seconds + tail``."""
+    """The sum behind an ETA: ``steps x seconds + evals x seconds + saves x seconds + current + tail``.
+
+    All in seconds. ``current`` is what is left of the evaluation or save under way, or, negative, what
+    the running step has already spent. ``tail`` comes after the last step: the final save, evaluation.
+    ``at_least``: an evaluation is still to come and none has been timed yet, or a prediction follows.
+    """
 
     steps_left: int
     seconds_per_step: float
@@ -107,6 +137,7 @@ class EtaWorking:
     seconds_per_eval: float | None = None
     saves_left: int = 0
     seconds_per_save: float | None = None
+    current: float = 0.0
     tail: float = 0.0
     at_least: bool = False
 
@@ -140,26 +171,47 @@ class Progress:
     unknown: Unknown = field(default_factory=dict)
 
 
+StepMark = Literal["eval", "save", "resume", "gap"]
+
+
 @dataclass(frozen=True, slots=True)
 class StepClock:
-    """When a step was first seen done, on one monotonic clock; the raw material of speed and ETA.
+    """When a step was first seen done; the raw material of speed and ETA.
 
-    ``marker``: what happened since the step before (an evaluation, a save or a resume jump makes the
-    interval useless as a step time).
+    ``at`` is seconds on the run's own training clock, which starts with the training bar: the bar
+    itself says it to the second, and the arrival time of a followed log refines it within that second.
+    So a log read late and a log followed live tell the same speed.
+    ``marks``: what happened since the clock before, which makes the interval useless as step time
+    (``gap``: a part of the log is missing).
     """
 
     step: int
     at: float
-    marker: Literal["none", "eval", "save", "resume"] = "none"
+    marks: tuple[StepMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """One evaluation or save between steps. ``seconds`` is how long it took where the log says so;
+    ``began`` is epoch seconds, read from the log's own clock text in this machine's zone.
+    """
+
+    step: int | None
+    seconds: float | None = None
+    began: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunLog:
     """Everything a console log (and ``trainer_log.jsonl``) has told so far.
 
-    ``resume_step`` is the global step this process started from. ``error_line`` is the last
-    exception line, ``traceback_functions`` its frames from the outermost to the innermost.
+    ``step`` is the global step; ``resume_step`` the one this process started from.
+    ``bar_seconds_per_step`` is tqdm's own smoothed figure. ``clocks``, ``metrics``, ``evals``,
+    ``saves`` and ``warnings`` are bounded: old entries are dropped or thinned out.
     ``training_completed`` is the trainer's own word, printed before the final save.
+    ``interrupted``: the log ends in a signal that somebody sent, which is no failure.
+    ``began_at`` is epoch seconds of the first clock text in the log; ``changed_at`` is when the newest
+    progress arrived, on the clock that the reader of the log gave.
     """
 
     stage: Stage = "start"
@@ -169,14 +221,18 @@ class RunLog:
     step: int | None = None
     resume_step: int = 0
     clocks: tuple[StepClock, ...] = ()
+    bar_seconds_per_step: float | None = None
     metrics: tuple[MetricPoint, ...] = ()
-    eval_seconds: tuple[float, ...] = ()
-    save_seconds: tuple[float, ...] = ()
+    evals: tuple[Pause, ...] = ()
+    saves: tuple[Pause, ...] = ()
     training_completed: bool = False
     train_metrics: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
+    interrupted: bool = False
     warnings: tuple[str, ...] = ()
     source: ProgressSource | None = None
+    began_at: float | None = None
+    changed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
