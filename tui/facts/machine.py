@@ -32,6 +32,21 @@ DriverErrorCode = Literal[
     "unknown_error",
 ]
 
+ThrottleReason = Literal[
+    "idle",
+    "application_clocks",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal",
+    "hw_thermal",
+    "hw_power_brake",
+    "display_clocks",
+]
+"""Why a card does not clock higher. Only ``hw_slowdown``, ``sw_thermal``, ``hw_thermal`` and
+``hw_power_brake`` are a worry: ``sw_power_cap`` is the rule under load, ``idle`` without one.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class DriverError:
@@ -74,7 +89,11 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class NvmlProcess:
-    """One entry of the driver's process list. ``pid`` may be a host PID: never signal it."""
+    """One entry of the driver's process list. ``pid`` may be a host PID: never signal it.
+
+    ``memory`` is bytes as the driver says, which may be a wrong 0; ``None`` when it gives no size
+    (``driver_without_figure``).
+    """
 
     pid: int
     memory: int | None
@@ -84,8 +103,11 @@ class NvmlProcess:
 class GpuReading:
     """What NVML says of one card, before owners are joined.
 
+    Bytes, fractions, degrees Celsius, watts. ``used`` is without ``reserved`` where the driver tells
+    them apart, as nvidia-smi shows it.
     ``processes`` is ``None`` when the list could not be read, which is not an empty list.
     ``minor`` is the N of ``/dev/nvidiaN`` and differs from the NVML index in containers.
+    ``uuid`` and ``name`` are empty when the card was lost before it could say them.
     """
 
     index: int

@@ -1,0 +1,15 @@
+"""Fixtures of more than one folder of tests."""
+
+from pathlib import Path
+
+import pytest
+from support.fake_nvml import CompilerMissingError, FakeNvml
+
+
+@pytest.fixture
+def fake_nvml(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> FakeNvml:
+    """A stand-in NVML library with one idle card; built once per test session."""
+    try:
+        return FakeNvml(tmp_path, library_folder=tmp_path_factory.getbasetemp() / "fake-nvml")
+    except CompilerMissingError as missing:
+        pytest.skip(str(missing))
