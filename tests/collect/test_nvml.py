@@ -313,8 +313,7 @@ def test_no_card_is_not_a_healthy_driver(fake_nvml: FakeNvml, reader: Reader) ->
     assert reading.driver.version == "580.105.08"
 
 
-def test_no_library(start_reader: StartReader, tmp_path: Path) -> None:
-    assert error_code(start_reader({}).read()) == "library_missing"
+def test_a_library_that_cannot_be_loaded(start_reader: StartReader, tmp_path: Path) -> None:
     (tmp_path / "libnvidia-ml.so.1").write_bytes(b"\x7fELF not a library")
     assert error_code(start_reader({"LD_LIBRARY_PATH": str(tmp_path)}).read()) == "library_missing"
 

@@ -138,7 +138,7 @@ class FakeNvml:
         """Replace the state; running programs see it at their next call.
 
         ``rules`` are directives of the state file as they stand: ``error``, ``sleep``, ``crash``,
-        ``match`` (the head of ``fake_nvml.c`` explains them). A program that opened its session under
+        ``print``, ``match`` (the head of ``fake_nvml.c`` explains them). A program that opened its session under
         another ``session`` number gets error 999 everywhere until it opens a new one.
         """
         lines = [f"driver {driver}", f"nvml {nvml}", f"session {session}"]

@@ -20,6 +20,7 @@
  *   error NAME|* [gpu=N] CODE
  *   sleep NAME|* [gpu=N] MILLISECONDS      ends early when the directive is taken away
  *   crash NAME
+ *   print TEXT            goes to standard output at every nvmlInit, as toolkits' own stubs do
  *
  * FAKE_NVML_CALLS, where set, names a file that gets one line per call.
  */
@@ -60,7 +61,7 @@ struct rule { char name[TEXT]; int gpu, value; };
 struct rules { struct rule items[MAX_RULES]; int count; };
 
 static struct {
-    char driver[TEXT], nvml[TEXT];
+    char driver[TEXT], nvml[TEXT], print[TEXT];
     unsigned session;
     struct gpu gpus[MAX_GPUS];
     struct process processes[MAX_PROCESSES];
@@ -176,6 +177,8 @@ static void read_line(const char *line)
         sscanf(line, "driver %255s", state.driver);
     else if (strcmp(word, "nvml") == 0)
         sscanf(line, "nvml %255s", state.nvml);
+    else if (strcmp(word, "print") == 0)
+        sscanf(line, "print %255s", state.print);
     else if (strcmp(word, "session") == 0)
         sscanf(line, "session %u", &state.session);
     else if (strcmp(word, "gpu") == 0)
@@ -406,6 +409,7 @@ nvmlReturn_t nvmlInitWithFlags(unsigned flags)
     (void)flags;
     pthread_mutex_lock(&lock);
     nvmlReturn_t result = enter("nvmlInitWithFlags", -1, 0);
+    dprintf(1, "%s", state.print);
     if (result == SUCCESS && users++ == 0)
         opened = state.session;
     return leave(result);
