@@ -18,6 +18,9 @@ explains, or a host PID that cannot be matched.
 ProcessKind = Literal["train", "data_worker", "webui", "chat", "api", "vllm", "notebook", "monitor", "other"]
 ProcessState = Literal["running", "sleeping", "disk_wait", "stopped", "zombie", "gone", "unknown"]
 
+DATA_WORKER_TITLE = "pt_data_worker"
+"""The title that torch gives to its data loaders, which are forked and keep all handles open."""
+
 PidRegime = Literal["own_with_memory", "own_without_memory", "host", "empty", "error", "no_gpu", "unknown"]
 """What the driver's process lists hold in this PID namespace."""
 
