@@ -90,6 +90,16 @@ def test_ports_of_a_listening_socket() -> None:
     assert port not in Proc().ports([os.getpid()])
 
 
+def test_a_file_open_for_writing_is_told_from_one_that_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    proc = Proc()
+    with log.open("ab"):
+        assert proc.writes(os.getpid(), str(log))
+        assert not proc.writes(os.getpid(), str(tmp_path / "other.log"))
+    with log.open("rb"):
+        assert not proc.writes(os.getpid(), str(log))
+
+
 def test_device_minors_ignore_control_devices(tmp_path: Path) -> None:
     folder = tmp_path / "5" / "fd"
     folder.mkdir(parents=True)

@@ -142,18 +142,28 @@ class Proc:
         data = self._read(pid, "wchan", 256)
         return "" if data is None or data == b"0" else data.decode("ascii", "replace")
 
-    def open_files(self, pid: int) -> Iterator[str]:
-        """Targets of the open file descriptors (paths, ``socket:[inode]``, ``pipe:[inode]``)."""
-        folder = f"{self.root}/{pid}/fd"
+    def descriptors(self, pid: int) -> list[str]:
+        """The open file descriptors, as names in ``/proc/PID/fd``."""
         try:
-            names = os.listdir(folder)
+            return os.listdir(f"{self.root}/{pid}/fd")
         except OSError:
-            return
-        for name in names:
-            try:
-                yield os.readlink(f"{folder}/{name}")
-            except OSError:
-                continue
+            return []
+
+    def descriptor(self, pid: int, name: str) -> str | None:
+        """What a file descriptor leads to: a path, ``socket:[inode]``, ``pipe:[inode]``."""
+        return self._link(pid, f"fd/{name}")
+
+    def open_files(self, pid: int) -> Iterator[str]:
+        """What the open file descriptors lead to."""
+        for name in self.descriptors(pid):
+            target = self.descriptor(pid, name)
+            if target is not None:
+                yield target
+
+    def writes(self, pid: int, path: str) -> bool:
+        """Whether the process has the file of this real path open for writing; reading it is no sign."""
+        names = (name for name in self.descriptors(pid) if self.descriptor(pid, name) == path)
+        return any(self._open_for_writing(pid, name) for name in names)
 
     def device_minors(self, pid: int, prefix: str = "/dev/nvidia") -> frozenset[int]:
         """The N of every open ``/dev/nvidiaN``; the control and uvm devices do not count."""
@@ -227,6 +237,10 @@ class Proc:
                 return b"".join(chunks)
         except OSError:
             return None
+
+    def _open_for_writing(self, pid: int, descriptor: str) -> bool:
+        match = re.search(rb"^flags:\s*([0-7]+)$", self._read(pid, f"fdinfo/{descriptor}", 4096) or b"", re.M)
+        return match is not None and int(match[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
     def _link(self, pid: int, name: str) -> str | None:
         try:
