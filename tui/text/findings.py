@@ -9,12 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tui.facts.finding import EvidenceValue, Finding
-from tui.facts.secrets import mask_text
 from tui.text import units
-from tui.text.cells import clean
+from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop
-
-_VALUE_LIMIT = 300
 
 
 def _size(value: EvidenceValue) -> str:
@@ -159,8 +156,8 @@ def finding_text(finding: Finding) -> tuple[str, str]:
     """
     words = FINDINGS.get(finding.code)
     if words is None:
-        evidence = [f"{clean(name, 60)}={_shown(value)}" for name, value in finding.evidence.items()]
-        return " ".join([clean(finding.code, 60), _shown(finding.subject), *evidence]), ""
+        evidence = [f"{outside(name, 60)}={_shown(value)}" for name, value in finding.evidence.items()]
+        return " ".join([outside(finding.code, 60), _shown(finding.subject), *evidence]), ""
     values = {"subject": _shown(finding.subject)} | {
         name: words.shown_as[name](value) if name in words.shown_as else _shown(value)
         for name, value in finding.evidence.items()
@@ -169,4 +166,4 @@ def finding_text(finding: Finding) -> tuple[str, str]:
 
 
 def _shown(value: EvidenceValue) -> str:
-    return units.UNKNOWN if value is None else clean(mask_text(str(value)), _VALUE_LIMIT)
+    return units.UNKNOWN if value is None else outside(str(value))

@@ -2,7 +2,7 @@
 
 from tui.facts.finding import Level
 from tui.facts.job import Ending, JobKind, JobState, MemberRole
-from tui.facts.machine import Evidence, ProcessKind, ProcessState
+from tui.facts.machine import Evidence, ProcessKind, ProcessState, ThrottleReason
 from tui.facts.training import Stage
 from tui.text.translate import tr, tr_noop
 
@@ -88,6 +88,17 @@ EVIDENCE_MEANINGS: dict[Evidence, str] = {
     "inferred": tr_noop("the driver's process has a PID outside this container; it was paired with this one"),
     "holder": tr_noop("it has the card open, its size is unknown"),
     "hidden": tr_noop("no visible process explains this memory"),
+}
+THROTTLES: dict[ThrottleReason, str] = {
+    "idle": tr_noop("idle"),
+    "application_clocks": tr_noop("clocks set by a program"),
+    "sw_power_cap": tr_noop("power limit"),
+    "hw_slowdown": tr_noop("slowed down by the hardware"),
+    "sync_boost": tr_noop("kept in step with other cards"),
+    "sw_thermal": tr_noop("slowed down: too hot"),
+    "hw_thermal": tr_noop("slowed down by the hardware: too hot"),
+    "hw_power_brake": tr_noop("slowed down by the power supply"),
+    "display_clocks": tr_noop("clocks set for a display"),
 }
 LEVELS: dict[Level, str] = {
     "info": tr_noop("note"),

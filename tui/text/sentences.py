@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from tui.facts.errors import ErrorCode, LlamaherdError
 from tui.facts.job import Ending, Job, JobState
 from tui.facts.machine import DriverError, DriverErrorCode, PidRegime
-from tui.facts.secrets import mask_text
 from tui.facts.training import Failure, FailureKind
 from tui.text import units
-from tui.text.cells import clean
 from tui.text.names import STAGES, signal_name
+from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop
 
-_VALUE_LIMIT = 300
 _SHOWN_ITEMS = 6
 
 ERRORS: dict[ErrorCode, tuple[str, str]] = {
@@ -289,7 +287,7 @@ def _shown(value: object) -> str:
         items = [_with_cause(_shown(item)) for item in value]
         more = [tr("{count} more", count=len(items) - _SHOWN_ITEMS)] if len(items) > _SHOWN_ITEMS else []
         return tr(", ").join(items[:_SHOWN_ITEMS] + more)
-    return clean(mask_text(str(value)), _VALUE_LIMIT)
+    return outside(str(value))
 
 
 def _with_cause(item: str) -> str:
