@@ -15,17 +15,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, cast
+from typing import IO, cast
 
 import msgspec
 
 from tui.collect import disk_probe
 from tui.collect.disk_probe import Answer, probe
 from tui.collect.proc import READ_LIMIT, Proc
-from tui.facts.machine import Disk, SharedMemory
+from tui.facts.machine import Disk, DiskRole, SharedMemory
 from tui.facts.unknown import UnknownReason
-
-DiskRole = Literal["system", "data", "shared"]
 
 PLACES: Mapping[str, DiskRole] = {
     "/root/autodl-tmp": "data",

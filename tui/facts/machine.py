@@ -24,6 +24,10 @@ DATA_WORKER_TITLE = "pt_data_worker"
 PidRegime = Literal["own_with_memory", "own_without_memory", "host", "empty", "error", "no_gpu", "unknown"]
 """What the driver's process lists hold in this PID namespace."""
 
+DiskRole = Literal["system", "data", "shared"]
+Platform = Literal["autodl", "container", "host"]
+GpuMode = Literal["gpu", "none", "unknown"]
+
 DriverErrorCode = Literal[
     "library_missing",
     "driver_not_loaded",
@@ -195,7 +199,7 @@ class Disk:
     total: int | None
     free: int | None
     inodes_free: int | None
-    role: Literal["system", "data", "shared"]
+    role: DiskRole
     unknown: Unknown = field(default_factory=dict)
 
 
@@ -221,7 +225,8 @@ class Host:
     """The container or machine around the GPUs.
 
     ``cpu_count`` may be fractional (0.5 in AutoDL's no-GPU mode); ``cpu_used`` is in CPUs.
-    ``oom_kills`` counts since this cgroup exists.
+    ``oom_kills`` counts since this cgroup exists. ``unknown`` names nested fields with a dot, such as
+    ``memory.high``, which is ``not_reported`` where no mark is set.
     """
 
     cpu_count: float | None
@@ -230,8 +235,8 @@ class Host:
     oom_kills: int | None
     disks: tuple[Disk, ...]
     shm: SharedMemory
-    platform: Literal["autodl", "container", "host"]
-    gpu_mode: Literal["gpu", "none", "unknown"]
+    platform: Platform
+    gpu_mode: GpuMode
     unknown: Unknown = field(default_factory=dict)
 
 
