@@ -141,10 +141,13 @@ def test_other_kinds(line: str, kind: str) -> None:
 
 
 def test_this_programs_own_helpers() -> None:
-    code = "import sys; sys.path[:0] = sys.argv[2:]; from tui.{} import main; main(float(sys.argv[1]))"
-    sampler = [PY, "-I", "-c", code.format("collect.gpu_child"), "1.0", "/site"]
-    assert classify(sampler, "python3", {}) == ProcessRole("monitor", "other")
-    assert classify([PY, "-I", "-c", code.format("jobs.keeper")], "x", {}).role == "keeper"
+    code = "import sys; sys.path[:0] = sys.argv[2:]; from tui.collect.gpu_child import main; main(1.0)"
+    assert classify([PY, "-I", "-S", "-c", code, "1.0", "/site"], "python3", {}) == ProcessRole("monitor")
+    boot = [PY, "-I", "-S", "-c", "import os, sys\nif os.fork(): os._exit(0)\n", "/site:/more"]
+    assert classify([*boot, "tui.jobs.keeper", "/jobs/j1"], "x", {}) == ProcessRole("monitor", "keeper")
+    assert classify([*boot, "tui.collect.gpu_sampler"], "x", {}) == ProcessRole("monitor")
+    assert classify([*boot, "other.module", "tui.jobs.keeper"], "x", {}) == ProcessRole()
+    assert classify([PY, "own.py", "/site", "tui.jobs.keeper"], "x", {}) == ProcessRole()
 
 
 @pytest.mark.parametrize(

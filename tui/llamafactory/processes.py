@@ -27,11 +27,11 @@ _SERVICES: Mapping[str, ProcessKind] = {"webui": "webui", "webchat": "chat", "ch
 _SPAWNED_CODE = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
 _TRACKER_CODE = "from multiprocessing.resource_tracker import"
 
-# This program's own helpers are started without a script: python -I -c CODE.
-_OWN_CODE = re.compile(
-    r"import sys; sys\.path\[:0\] = sys\.argv\[[0-9]:\]; "
-    r"from tui\.[a-z]+\.([a-z_]+) import main; main\(.{0,80}\)"
-)
+# This program's own helpers are started without a script: their module stands in the code of
+# ``python -c CODE``, or right behind it.
+_OWN_MODULE = re.compile(r"tui\.(?:jobs|collect|operate)\.[a-z_]+")
+_OWN_IMPORT = re.compile(r"import sys; sys\.path[^;\n]{0,60}; from (tui\.[a-z]+\.[a-z_]+) import main; ")
+_KEEPER = "tui.jobs.keeper"
 
 _DATA_WORKER_TITLE = "pt_data_worker"
 _VLLM_TITLE = "VLLM::"
@@ -159,12 +159,21 @@ def _foreign_role(run: Execution) -> ProcessRole:
         return ProcessRole("vllm", "service" if is_server else "other")
     if run.name in _NOTEBOOKS or module in _NOTEBOOK_MODULES or run.name == "ipykernel_launcher.py":
         return ProcessRole("notebook")
-    own = _OWN_CODE.fullmatch(run.code or "")
-    if own is not None:
-        return ProcessRole("monitor", "keeper" if own[1] == "keeper" else "other")
+    helper = _own_helper(run)
+    if helper is not None:
+        return ProcessRole("monitor", "keeper" if helper == _KEEPER else "other")
     if run.name in _MONITORS or module in _MONITOR_MODULES:
         return ProcessRole("monitor")
     return _OTHER
+
+
+def _own_helper(run: Execution) -> str | None:
+    if run.code is None:
+        return None
+    imported = _OWN_IMPORT.match(run.code)
+    if imported is not None:
+        return imported[1]
+    return next((word for word in run.arguments[:2] if _OWN_MODULE.fullmatch(word)), None)
 
 
 def _forked(parent: ProcessRole, comm: str) -> ProcessRole:
