@@ -280,6 +280,21 @@ def test_one_failing_card_keeps_the_others(fake_nvml: FakeNvml, reader: Reader) 
     assert set(reading.gpus[1].unknown.values()) == {"driver_error"}
 
 
+def test_a_card_that_only_tells_its_name_fails(fake_nvml: FakeNvml, reader: Reader) -> None:
+    """The library remembers who a card is, also when the card itself does not answer any more."""
+    fake_nvml.write(cards(2), rules=[f"error {call} gpu=1 999" for call in READING_OF_CALL])
+    reading = reader.read()
+    assert error_code(reading) is None
+    assert [(gpu.state, gpu.uuid) for gpu in reading.gpus] == [
+        ("ok", cards(2)[0].uuid),
+        ("error", cards(2)[1].uuid),
+    ]
+    fake_nvml.write(cards(2), rules=[f"error {call} 999" for call in READING_OF_CALL])
+    reading = reader.read()
+    assert error_code(reading) == "unknown_error"
+    assert [gpu.state for gpu in reading.gpus] == ["error", "error"]
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
