@@ -264,6 +264,22 @@ def test_a_reused_pid_is_looked_at_afresh(tmp_path: Path) -> None:
     assert scanner.find({10: stat(10, start=7)}) == (Holder(10, 7, frozenset({2})),)
 
 
+def test_a_holder_that_ended_is_remembered_for_a_while(tmp_path: Path) -> None:
+    fixture_process(tmp_path, 10, MAPPED)
+    scanner = HolderScanner(Proc(tmp_path))
+    scanner.find({10: stat(10), 11: stat(11)})
+    assert scanner.ended == frozenset()
+    scanner.find({})
+    assert scanner.ended == {10}, "and 11 held nothing"
+    scanner.find({10: stat(10, start=99)})
+    assert scanner.ended == frozenset(), "the PID lives again"
+    for _ in range(29):
+        scanner.find({})
+        assert scanner.ended == {10}
+    scanner.find({})
+    assert scanner.ended == frozenset()
+
+
 def test_descriptors_of_others_that_may_not_be_read_make_no_holder(tmp_path: Path) -> None:
     assert HolderScanner(Proc(tmp_path)).find({10: stat(10)}) == ()
 

@@ -20,6 +20,9 @@ _TURN = 12
 _MAPS_AGAIN = 2
 """Maps read a second time, at most, in one scan."""
 
+_REMEMBERED = 30
+"""Scans for which a holder that ended is remembered."""
+
 _IN_KERNEL = "D"
 
 
@@ -46,6 +49,13 @@ class HolderScanner:
         self._prefix = prefix
         self._seen: dict[tuple[int, int], _Sight] = {}
         self._scans = 0
+        self._held: dict[int, int] = {}  # PID to the last scan in which it held a card
+
+    @property
+    def ended(self) -> frozenset[int]:
+        """PIDs that held a card in one of the last scans and are gone; the driver may still list them."""
+        living = {pid for pid, _ in self._seen}
+        return frozenset(pid for pid in self._held if pid not in living)
 
     def find(self, table: Mapping[int, ProcessStat]) -> tuple[Holder, ...]:
         """The holders among the processes of ``table`` (one look at all processes), by PID.
@@ -57,6 +67,8 @@ class HolderScanner:
         living = [stat for stat in table.values() if stat.alive]
         self._seen = {(stat.pid, stat.start): self._look(stat) for stat in living}
         holding = {stat.pid: stat for stat in living if self._sight(stat).minors}
+        self._held.update(dict.fromkeys(holding, self._scans))
+        self._held = {pid: scan for pid, scan in self._held.items() if self._scans - scan < _REMEMBERED}
         inherited = {pid for pid, stat in holding.items() if self._titled_worker(stat, holding)}
         again = _MAPS_AGAIN
         for pid, stat in holding.items():
