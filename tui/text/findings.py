@@ -102,7 +102,7 @@ FINDINGS: dict[str, Words] = {
     "memory_throttled": Words(
         tr_noop("The container's memory is at its brake mark ({high}): the kernel slows every process down."),
         tr_noop("Use fewer workers; the run is slow, not dead."),
-        {"high": _size, "used": _size},
+        {"high": _size},
     ),
     "job_failed": Words(tr_noop("Job {subject} failed: {failure}")),
     "job_stuck": Words(
@@ -143,7 +143,7 @@ FINDINGS: dict[str, Words] = {
         tr_noop("The last complete checkpoint can be continued with resume_from_checkpoint."),
     ),
     "left_behind": Words(
-        tr_noop("Job {subject} has ended, and {pids} of it is left."),
+        tr_noop("Job {subject} has ended and left processes behind: {pids}."),
         tr_noop("`llamaherd stop {subject}` ends it."),
     ),
 }

@@ -26,10 +26,10 @@ _MAKER_WORDS = ("NVIDIA ", "GeForce ", "Tesla ", "Graphics Device ")
 _WORRYING: tuple[ThrottleReason, ...] = ("hw_slowdown", "sw_thermal", "hw_thermal", "hw_power_brake")
 
 _FIELDS = {
-    "memory": tr_noop("memory"),
-    "total": tr_noop("memory"),
-    "used": tr_noop("memory"),
-    "free": tr_noop("memory"),
+    "memory": tr_noop("GPU memory"),
+    "total": tr_noop("GPU memory"),
+    "used": tr_noop("GPU memory"),
+    "free": tr_noop("GPU memory"),
     "reserved": tr_noop("reserved memory"),
     "utilization": tr_noop("utilization"),
     "temperature": tr_noop("temperature"),
@@ -78,7 +78,7 @@ def _card_table(gpus: Sequence[Gpu]) -> Table:
     columns = (
         Column("GPU", "right"),
         Column(tr("Name"), least=8),
-        Column(tr("Memory"), least=8, most=32, bar=True),
+        Column(tr("GPU memory"), least=10, most=32, bar=True),
         Column("", "right"),
         Column(tr("Reserved"), "right", drop=2),
         Column(tr("Busy"), "right"),
@@ -120,7 +120,7 @@ def _owner_table(owners: Sequence[tuple[Gpu, Owner]]) -> Table:
         Column("PID", "right"),
         Column(tr("User"), most=12, drop=3),
         Column(tr("What"), least=10),
-        Column(tr("Memory"), "right"),
+        Column(tr("Holds"), "right"),
         Column(tr("Evidence"), drop=1),
         Column(tr("Job"), drop=2),
         Column(tr("Command"), least=max(24, *unseen, 0)),
@@ -176,8 +176,8 @@ def _evidence_lines(page: Page, seen: Sequence[Evidence]) -> list[str]:
     lines = []
     for evidence in EVIDENCE:
         if evidence in seen and evidence not in {"exact", "hidden"}:
-            text = f"{tr(EVIDENCE[evidence])}: {tr(EVIDENCE_MEANINGS[evidence])}"
-            lines += page.paragraph(text, 2, "dim")
+            word, meaning = tr(EVIDENCE[evidence]), tr(EVIDENCE_MEANINGS[evidence])
+            lines += page.paragraph(tr("{what}: {result}", what=word, result=meaning), 2, "dim")
     return lines
 
 

@@ -61,7 +61,7 @@ def _cpus(host: Host) -> str:
 def _disk_row(disk: Disk) -> tuple[Cell, ...]:
     used = None if disk.total is None or disk.free is None else disk.total - disk.free
     free = _reason(disk.unknown, "free") or tr("{size} free", size=units.size(disk.free))
-    note = f"{free}, {tr(_ROLES[disk.role])}"
+    note = tr(", ").join((free, tr(_ROLES[disk.role])))
     if disk.inodes_free is not None and disk.inodes_free < _FEW_INODES:
         note = tr("{note}, room for {count} more files", note=note, count=disk.inodes_free)
     return _row(outside(disk.path), used, disk.total, units.sizes(used, disk.total), note)

@@ -1,4 +1,4 @@
-"""The readable output of ``status``, ``jobs`` and ``stop``: text for a terminal or a pipe.
+"""The readable output of ``status``, ``jobs``, ``start`` and ``stop``: text for a terminal or a pipe.
 
 Colours only where asked for; every text from outside is made harmless and its secrets masked on the way.
 """
@@ -6,10 +6,12 @@ Colours only where asked for; every text from outside is made harmless and its s
 from collections.abc import Sequence
 
 from tui.facts.finding import Finding, Level
-from tui.facts.job import Job, StopReport
+from tui.facts.job import Job, LadderStep, StopReport
+from tui.facts.secrets import mask_text
 from tui.facts.snapshot import Snapshot
 from tui.text import units
-from tui.text.cells import cut, width
+from tui.text.cells import clean, cut, fit
+from tui.text.cells import width as cells_of
 from tui.text.findings import finding_text
 from tui.text.gpu_report import gpu_lines
 from tui.text.host_report import host_lines
@@ -17,10 +19,12 @@ from tui.text.job_report import job_lines, jobs_table
 from tui.text.layout import Page, Style
 from tui.text.names import LEVELS
 from tui.text.outside import outside
-from tui.text.stop_report import stop_lines
+from tui.text.stop_report import step_text, stop_lines
+from tui.text.stop_report import stop_question as stop_question
 from tui.text.translate import tr, tr_noop, tr_plural
 
 _VERSION_LIMIT = 40
+_VALUE_LIMIT = 10_000
 _SHOWN_ENDED = 3
 _LEAST_WIDTH = 40
 
@@ -65,11 +69,22 @@ def jobs_report(
 
 
 def stop_report(
-    report: StopReport, job: Job, width: int = 80, colour: bool = False, ascii: bool = False
+    report: StopReport | None, job: Job, width: int = 80, colour: bool = False, ascii: bool = False
 ) -> str:
-    """What a stop did and what it could not end."""
+    """What a stop did and what it could not end; ``None``: no stop was asked for before it ended."""
     page = Page(max(_LEAST_WIDTH, width), colour, ascii)
     return "\n".join(stop_lines(page, report, job))
+
+
+def step_sentence(step: LadderStep) -> str:
+    """One step of a stop, as ``stop`` prints it while it goes on."""
+    return step_text(step)
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> str:
+    """Labels and values in two columns; values are whole, so that a command can be copied."""
+    room = max((cells_of(label) for label, _value in rows), default=0)
+    return "\n".join(f"{fit(label, room)}  {mask_text(clean(value, _VALUE_LIMIT))}" for label, value in rows)
 
 
 def _header(page: Page, snapshot: Snapshot) -> str:
@@ -81,7 +96,7 @@ def _header(page: Page, snapshot: Snapshot) -> str:
         parts.append(tr("driver {version}", version=outside(snapshot.driver.version, _VERSION_LIMIT)))
     when = units.moment(snapshot.taken_at)
     left = cut(tr(", ").join(parts), page.width - len(when) - 2, page.glyphs)
-    gap = " " * (page.width - width(left) - len(when))
+    gap = " " * (page.width - cells_of(left) - len(when))
     return f"{page.paint(left, 'bold')}{gap}{page.paint(when, 'dim')}"
 
 
@@ -117,7 +132,7 @@ def _finding_lines(page: Page, snapshot: Snapshot) -> list[str]:
     for finding in shown:
         message, advice = finding_text(finding)
         level = tr(LEVELS[finding.level])
-        first, *rest = page.paragraph(f"{level}: {message}", 2)
+        first, *rest = page.paragraph(tr("{what}: {result}", what=level, result=message), 2)
         lines += [first.replace(level, page.paint(level, _LEVEL_STYLES[finding.level]), 1), *rest]
         if advice:
             lines += page.paragraph(advice, 4, "dim")

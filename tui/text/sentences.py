@@ -1,6 +1,6 @@
 """Sentences for codes: errors, the driver, failures, endings. What is, what it means, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tui.facts.errors import ErrorCode, LlamaherdError
 from tui.facts.job import Ending, Job, JobState
@@ -83,7 +83,7 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         tr_noop("Give more of the id."),
     ),
     "job_unreadable": (
-        tr_noop("The records of job {job} cannot be understood."),
+        tr_noop("The records in the job folder {path} cannot be understood."),
         tr_noop("They were left as they are; perhaps another version of llamaherd wrote them."),
     ),
     "job_ended": (
@@ -146,6 +146,13 @@ CAUSES: dict[str, str] = {
     "shell": tr_noop("it needs a shell (a pipe, a redirection, several commands)"),
     "program": tr_noop("its program is not one that is known here"),
     "subcommand": tr_noop("llamafactory-cli has no such subcommand for a job"),
+    "not_a_file": tr_noop("it is not a file"),
+    "unreadable": tr_noop("it may not be read"),
+    "too_large": tr_noop("it is too large"),
+    "not_utf8": tr_noop("it is not UTF-8 text"),
+    "suffix": tr_noop("its name does not end in .yaml or .yml"),
+    "unknown_key": tr_noop("there is no such key"),
+    "no_settings": tr_noop("it holds no settings"),
 }
 """What an error's ``why`` may hold; any other text is shown as it is, made harmless."""
 
@@ -230,16 +237,37 @@ FAILURES: dict[FailureKind, str] = {
 
 
 def error_text(error: LlamaherdError) -> tuple[str, str]:
-    """What failed, on what and why; and what to do."""
+    """What failed, on what, where and why; and what to do.
+
+    Besides the placeholders of its sentences an error may carry ``why`` (a key of ``CAUSES``) or
+    ``detail`` or ``reason`` (text from elsewhere), ``line``, ``column``, ``key``, ``nearest`` (the key
+    that was perhaps meant), and ``rejected`` (places that were looked at, each ``"place: why"``).
+    """
     message, hint = ERRORS[error.code]
-    values = {name: _shown(value) for name, value in error.values.items()}
+    given = {name: value for name, value in error.values.items() if value not in (None, "", ())}
+    values = {name: _shown(value) for name, value in given.items()}
     text = tr(message, **values)
-    cause = error.values.get("why") or error.values.get("detail")
+    cause = given.get("why") or given.get("detail") or given.get("reason")
+    if place := _place(values):
+        text = tr("{sentence} At {place}.", sentence=text, place=place)
     if cause:
         text = tr("{sentence} Reason: {cause}.", sentence=text, cause=_cause(cause))
-    if rejected := error.values.get("rejected"):
-        text = tr("{sentence} Looked at: {places}.", sentence=text, places=_shown(rejected))
+    if "nearest" in values:
+        text = tr("{sentence} Perhaps {nearest} was meant.", sentence=text, nearest=values["nearest"])
+    if "rejected" in values:
+        text = tr("{sentence} Looked at: {places}.", sentence=text, places=values["rejected"])
     return text, tr(hint, **values)
+
+
+def _place(values: Mapping[str, str]) -> str:
+    parts = []
+    if "line" in values:
+        parts.append(tr("line {line}", line=values["line"]))
+    if "column" in values:
+        parts.append(tr("column {column}", column=values["column"]))
+    if "key" in values:
+        parts.append(tr("key {key}", key=values["key"]))
+    return tr(", ").join(parts)
 
 
 def driver_text(error: DriverError) -> tuple[str, str]:

@@ -1,9 +1,11 @@
-"""What a stop did, step by step, and what it could not end, as text."""
+"""A stop as text: the question before it, each step, the proof, and what could not be ended."""
 
-from tui.facts.job import Job, LadderStep, Member, StepName, StopReport
+from collections.abc import Mapping
+
+from tui.facts.job import Job, LadderStep, Member, RequestKind, StepName, StopReport
 from tui.text import units
 from tui.text.layout import Page, labelled
-from tui.text.names import ROLES
+from tui.text.names import ROLES, state_or_ending
 from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop, tr_plural
 
@@ -28,31 +30,96 @@ STATE_LETTERS = {
 }
 
 
-def stop_lines(page: Page, report: StopReport, job: Job) -> list[str]:
+NOTES: Mapping[str, str] = {
+    "forced": tr_noop("a forced stop was asked for"),
+    "still_saving": tr_noop("it was still being written, so nothing more was waited for"),
+    "nobody_to_interrupt": tr_noop("no process of it takes an interrupt"),
+}
+"""What a step's note may say; any other text is shown as it is, made harmless."""
+
+QUESTIONS: dict[RequestKind, str] = {
+    "stop": tr_noop("Stop {job}?"),
+    "keep_weights": tr_noop("Let {job} finish its step and save its weights, then stop it?"),
+    "force": tr_noop("End every process of {job} at once, without letting it finish anything?"),
+    "cancel": tr_noop("Take back the stop of {job}?"),
+}
+
+
+def stop_question(job: Job, steps_lost: int | None, kind: RequestKind) -> str:
+    """What a person is asked before a stop: what happens, and what is lost.
+
+    Args:
+        job: The job to stop.
+        steps_lost: Steps since the last complete checkpoint; ``None`` if unknown.
+        kind: How it is to be stopped.
+    """
+    question = tr(QUESTIONS[kind], job=outside(job.id))
+    return f"{question} {_loss(job, steps_lost)}".strip() if kind != "cancel" else question
+
+
+def _loss(job: Job, steps_lost: int | None) -> str:
+    if job.kind == "service":
+        return tr("Whoever uses it is cut off.")
+    last = job.progress.last_checkpoint if job.progress else None
+    if steps_lost is None:
+        return tr("How many steps this loses is not known.")
+    if steps_lost == 0:
+        return (
+            tr("No step is lost.")
+            if last is None
+            else tr("No step is lost: checkpoint-{step} is complete.", step=last)
+        )
+    if last is None:
+        return tr_plural(
+            "{count} step is lost: there is no complete checkpoint.",
+            "All {count} steps are lost: there is no complete checkpoint.",
+            steps_lost,
+        )
+    return tr_plural(
+        "{count} step is lost; the last complete checkpoint is checkpoint-{step}.",
+        "{count} steps are lost; the last complete checkpoint is checkpoint-{step}.",
+        steps_lost,
+        step=last,
+    )
+
+
+def stop_lines(page: Page, report: StopReport | None, job: Job) -> list[str]:
     """The steps, the result, and every process, port and card that is left."""
+    if report is None:
+        ending = state_or_ending(job.state, job.ending)
+        return page.paragraph(tr("{job} was not stopped: {state}.", job=outside(job.id), state=ending))
     lines = [page.heading(tr("Stop of {job}", job=outside(job.id)))]
-    lines += labelled(page, [(units.duration(step.began), _step_text(step)) for step in report.steps], 2)
+    lines += labelled(page, [(units.duration(step.began), step_text(step)) for step in report.steps], 2)
     if report.left or report.ports_open or report.devices_held:
         return lines + _left_lines(page, report)
-    return lines + page.paragraph(_proof(report), 2, "good")
+    if job.state == "stopping":
+        return lines + page.paragraph(tr("The stop is under way."), 2)
+    return lines + page.paragraph(proof(report), 2, "good")
 
 
-def _step_text(step: LadderStep) -> str:
-    """``Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left.``."""
+def step_text(step: LadderStep) -> str:
+    """``Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left.``
+
+    A step that is not over yet has no result: what is left then is not what it leaves.
+    """
     what = tr(STEPS[step.name])
     if step.targets:
         what = tr("{what}, PID {pids}", what=what, pids=_pids(step.targets))
     if step.note:
-        what = tr("{what} ({where})", what=what, where=outside(step.note))
-    result = [] if step.ended is None else [_seconds(step.ended - step.began)]
+        note = tr(NOTES[step.note]) if step.note in NOTES else outside(step.note)
+        what = tr("{what} ({where})", what=what, where=note)
+    if step.ended is None:
+        return what
+    result = [_seconds(step.ended - step.began)]
     if step.left == 0:
         result.append(tr("nothing left"))
     elif step.left is not None:
         result.append(tr_plural("{count} process left", "{count} processes left", step.left))
-    return tr("{what}: {result}.", what=what, result=tr(", ").join(result)) if result else what
+    return tr("{what}: {result}.", what=what, result=tr(", ").join(result))
 
 
-def _proof(report: StopReport) -> str:
+def proof(report: StopReport) -> str:
+    """That nothing is left, and whether that was proved or only seen."""
     took = _seconds(report.seconds)
     if report.unverified:
         return tr(
@@ -83,10 +150,9 @@ def _left_lines(page: Page, report: StopReport) -> list[str]:
             cards=", ".join(f"/dev/nvidia{minor}" for minor in report.devices_held),
         )
         lines += page.paragraph(text, 2, "bad")
-    advice = tr(
-        "No signal reaches a process that waits in the kernel. Its keeper goes on watching; if it does not"
-        " end within minutes, restart the instance to free the card."
-    )
+    if any(member.state == "D" for member in report.left):
+        lines += page.paragraph(tr("No signal reaches a process that waits in the kernel."), 2)
+    advice = tr("Its keeper goes on watching. If it does not end within minutes, restart the instance.")
     return lines + page.paragraph(advice, 2)
 
 
