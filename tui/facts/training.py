@@ -137,9 +137,9 @@ class EtaWorking:
     seconds_per_eval: float | None = None
     saves_left: int = 0
     seconds_per_save: float | None = None
-    current: float = 0.0
     tail: float = 0.0
     at_least: bool = False
+    current: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
