@@ -88,12 +88,12 @@ def test_the_launchers_rules(
 
 
 def test_what_a_job_gets() -> None:
-    common = {"LLAMAHERD_JOB": "j1.n", "PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "2"}
+    common = {"PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "2"}
     saving = {"LLAMABOARD_ENABLED": "1", "LLAMABOARD_WORKDIR": "/jobs/j1"}
-    assert job_environment("training", False, Path("/jobs/j1"), "j1.n") == common | saving
-    assert job_environment("training", True, Path("/jobs/j1"), "j1.n") == common
-    assert job_environment("training", None, Path("/jobs/j1"), "j1.n") == common
-    assert job_environment("service", False, Path("/jobs/j1"), "j1.n") == common
+    assert job_environment("training", False, "/jobs/j1") == common | saving
+    assert job_environment("training", True, "/jobs/j1") == common
+    assert job_environment("training", None, "/jobs/j1") == common
+    assert job_environment("service", False, "/jobs/j1") == common
 
 
 class TestPastedTraining:

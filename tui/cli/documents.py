@@ -36,13 +36,17 @@ class JobsDocument:
 
 @dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """``start --dry-run``: what would run, where, with which additions to the environment."""
+    """``start --dry-run``: what would run, where, with which additions to the environment.
+
+    ``torchrun``: whether it trains in several processes under an agent; null when unknown.
+    """
 
     command: tuple[str, ...]
     cwd: str
     environment: dict[str, str]
     config: str | None
     output_dir: str | None
+    torchrun: bool | None
     schema: int = STATUS_SCHEMA
 
 

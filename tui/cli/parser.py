@@ -28,11 +28,23 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if "--" in words:
         cut = words.index("--")
         words, pasted = words[:cut], words[cut + 1 :]
-    arguments = build_parser().parse_args(words)
-    if pasted and arguments.subcommand != "start":
-        raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=f"-- {pasted[0]}", command="llamaherd")
+    arguments, rest = build_parser().parse_known_args(words)
+    command = " ".join(filter(None, ("llamaherd", arguments.subcommand)))
+    if arguments.subcommand == "start":
+        # argparse takes the settings before the first option only; people add them at the end.
+        arguments.overrides += [word for word in rest if _is_setting(word)]
+        rest = [word for word in rest if not _is_setting(word)]
+    elif pasted:
+        rest = ["--", *pasted]
+    if rest:
+        problem = tr("it does not take {words}", words=" ".join(rest)[:200])
+        raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=problem, command=command)
     arguments.pasted = tuple(pasted)
     return arguments
+
+
+def _is_setting(word: str) -> bool:
+    return "=" in word and not word.startswith("-")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -79,10 +91,15 @@ def _add_status(commands: "_Commands[_Parser]") -> None:
 
 def _add_start(commands: "_Commands[_Parser]") -> None:
     parser = _add_command(commands, "start", tr("start a training that outlives this terminal"))
-    parser.usage = "llamaherd start CONFIG [key=value ...] [options]\n       llamaherd start [options] -- COMMAND ..."
+    parser.usage = (
+        "llamaherd start CONFIG [key=value ...] [options]\n       llamaherd start [options] -- COMMAND ..."
+    )
     parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help=tr("a training config (YAML)"))
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help=tr("values that replace the config's, for this run only")
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help=tr("values that replace the config's, for this run only"),
     )
     parser.add_argument("--env", type=Path, metavar="DIR", help=tr("the environment that has LLaMA-Factory"))
     parser.add_argument(

@@ -32,6 +32,7 @@ ErrorCode = Literal[
     "stop_incomplete",
     "readonly",
     "confirm_needed",
+    "not_confirmed",
     "settings_invalid",
     "usage",
 ]

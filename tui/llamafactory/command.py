@@ -116,15 +116,15 @@ def process_count(environ: Mapping[str, str], visible_gpus: int | None) -> int |
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 5 else None
 
 
-def job_environment(kind: JobKind, torchrun: bool | None, job_folder: Path, token: str) -> dict[str, str]:
-    """The variables that this program sets for a job; ``token`` is ``<job id>.<nonce>``.
+def job_environment(kind: JobKind, torchrun: bool | None, job_folder: str) -> dict[str, str]:
+    """The variables that this program sets for a job, its token (see ``jobs``) apart.
 
     A training in one process also learns to stop with its weights saved (the switch that LLaMA-Factory's
     own WebUI uses); several ranks would notice that request at different steps and wait for each other.
     """
-    variables = {"LLAMAHERD_JOB": token, "PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "2"}
+    variables = {"PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "2"}
     if kind == "training" and torchrun is False:
-        variables |= {"LLAMABOARD_ENABLED": "1", "LLAMABOARD_WORKDIR": str(job_folder)}
+        variables |= {"LLAMABOARD_ENABLED": "1", "LLAMABOARD_WORKDIR": job_folder}
     return variables
 
 

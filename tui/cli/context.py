@@ -1,0 +1,40 @@
+"""What every subcommand needs: the settings, and where job folders lie."""
+
+import argparse
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tui.jobs.roots import state_roots, writing_root
+from tui.operate.settings import Settings, load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Settings with the flags applied, and the state roots, the first one for new jobs."""
+
+    settings: Settings
+    roots: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> "Context":
+        """Read the settings for this command line.
+
+        Raises:
+            LlamaherdError: ``settings_invalid``.
+        """
+        settings = load_settings(None, os.environ)
+        if getattr(arguments, "readonly", False):
+            settings = replace(settings, readonly=True)
+        roots = state_roots(os.environ)
+        if settings.state_dir is not None and not os.environ.get("LLAMAHERD_HOME"):
+            roots = tuple(dict.fromkeys((settings.state_dir, *roots)))
+        return cls(settings, roots)
+
+    def write_root(self) -> Path:
+        """Where a new job's folder goes.
+
+        Raises:
+            LlamaherdError: ``state_not_writable``.
+        """
+        return writing_root(self.roots)

@@ -1,0 +1,198 @@
+"""From what a person asked for to a job that is ready to start.
+
+Everything that can be known to fail is refused here, before a process exists: a config that cannot be
+read, no LLaMA-Factory, a folder that cannot be written. The user's files are only read; the run gets a
+resolved copy in its own folder.
+"""
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.facts.errors import EXIT_REFUSED, EXIT_USAGE, LlamaherdError
+from tui.jobs.client import JOB_FOLDER, FoundJob, JobSpec, start_job
+from tui.llamafactory import command as commands
+from tui.llamafactory.config import TrainingConfig, apply_overrides, dump, load_config, resolve
+from tui.llamafactory.environment import Environment, find_environment, runtime_environ
+from tui.operate.settings import Settings
+
+CONFIG_PATTERNS = ("*.yaml", "*.yml")
+_DEVICE_NODES = "nvidia[0-9]*"
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """What a person asked for: a config with overrides, or a pasted command. ``cwd`` is absolute."""
+
+    cwd: Path
+    config: Path | None = None
+    overrides: tuple[str, ...] = ()
+    pasted: tuple[str, ...] = ()
+    environment: Path | None = None
+    gpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A job ready to start, and what is worth showing of it before.
+
+    ``torchrun``: whether LLaMA-Factory will train in several processes under an agent; ``None`` when
+    only the number of cards decides and that is unknown.
+    """
+
+    spec: JobSpec
+    environment: Environment | None
+    torchrun: bool | None
+
+
+def prepare(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
+    """Understand and check a request; nothing is started and nothing is left behind.
+
+    Raises:
+        LlamaherdError: what is wrong, and what to do.
+    """
+    if settings.readonly:
+        raise LlamaherdError("readonly", exit_code=EXIT_REFUSED, deed="start")
+    if not request.cwd.is_dir():
+        raise LlamaherdError("cwd_missing", path=str(request.cwd))
+    launch = (
+        _from_pasted(request, settings, environ)
+        if request.pasted
+        else _from_config(request, settings, environ)
+    )
+    if launch.spec.output_dir is not None:
+        require_writable(Path(launch.spec.output_dir))
+    return launch
+
+
+def start(launch: Launch, root: Path) -> FoundJob:
+    """Start a prepared job under a keeper of its own; returns once it runs, or has already ended.
+
+    Raises:
+        LlamaherdError: ``keeper_failed``, ``state_not_writable``.
+    """
+    return start_job(launch.spec, root)
+
+
+def find_configs(cwd: Path, limit: int = 200) -> tuple[Path, ...]:
+    """Training configs to offer: in ``cwd`` and its ``configs``, then the ones that came along."""
+    folders = (cwd, cwd / "configs", shipped_configs())
+    found = (
+        path for folder in folders for pattern in CONFIG_PATTERNS for path in sorted(folder.glob(pattern))
+    )
+    return tuple(path for path in dict.fromkeys(found) if not path.name.startswith("settings."))[:limit]
+
+
+def shipped_configs() -> Path:
+    """The configs of this installation: inside the package, or beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"
+
+
+def visible_gpus(environ: Mapping[str, str], devices: Path = Path("/dev")) -> int:
+    """How many cards a job will see: what CUDA_VISIBLE_DEVICES leaves of the device nodes.
+
+    The driver is not asked, since it may hang; a container has nodes for its own cards only.
+    """
+    nodes = len(list(devices.glob(_DEVICE_NODES)))
+    chosen = environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return nodes
+    named = [entry for entry in chosen.split(",") if entry.strip()]
+    # CUDA stops at the first invalid entry, and -1 is the usual way of saying none.
+    return named.index("-1") if "-1" in named else len(named)
+
+
+def require_writable(folder: Path) -> None:
+    """Prove that an output folder can be made and written, by a nameless file that is gone at once.
+
+    Raises:
+        LlamaherdError: ``output_not_writable`` with ``path`` and ``why``.
+    """
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
+    try:
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(b"\0")
+    except OSError as error:
+        raise LlamaherdError(
+            "output_not_writable", path=str(folder), why=error.strerror or type(error).__name__
+        ) from error
+
+
+def _from_config(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
+    if request.config is None:
+        raise LlamaherdError("command_empty", exit_code=EXIT_USAGE)
+    path = request.cwd / request.config
+    training = resolve(apply_overrides(load_config(path), request.overrides), request.cwd)
+    environment = _environment(request, settings, environ, None)
+    chosen = _gpu_choice(request)
+    torchrun = commands.uses_torchrun({**environ, **chosen}, visible_gpus({**environ, **chosen}))
+    spec = JobSpec(
+        kind="training",
+        name=path.stem,
+        command=commands.training_command(environment, Path(JOB_FOLDER, "config.yaml"), torchrun=torchrun),
+        cwd=str(request.cwd),
+        environ=runtime_environ(environment, environ, Path(sys.prefix)),
+        environment={**chosen, **commands.job_environment("training", torchrun, JOB_FOLDER)},
+        config=str(path),
+        config_text=dump(training),
+        output_dir=_text(training.output_dir),
+    )
+    return Launch(spec, environment, torchrun)
+
+
+def _from_pasted(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
+    pasted = commands.parse_command_line(request.pasted)
+    environment = _environment(request, settings, environ, commands.named_environment(pasted))
+    chosen = {**pasted.environment, **_gpu_choice(request)}
+    torchrun = commands.pasted_uses_torchrun(
+        pasted, {**environ, **chosen}, visible_gpus({**environ, **chosen})
+    )
+    if torchrun and pasted.launch == "cli":
+        commands.refuse_spaces(environment, pasted.argv[1:])
+    config = request.cwd / pasted.config if pasted.config else None
+    training: TrainingConfig | None = None
+    if config is not None and pasted.kind == "training":
+        training = resolve(apply_overrides(load_config(config), pasted.overrides), request.cwd)
+    typed = request.cwd / pasted.output_dir if pasted.output_dir else None
+    spec = JobSpec(
+        kind=pasted.kind,
+        name=config.stem if config else pasted.subcommand,
+        command=commands.replace_cli(pasted.argv, environment),
+        cwd=str(request.cwd),
+        environ=runtime_environ(environment, environ, Path(sys.prefix)),
+        environment={**chosen, **commands.job_environment(pasted.kind, torchrun, JOB_FOLDER)},
+        config=_text(config),
+        config_text=dump(training) if training is not None else None,
+        output_dir=_text(typed or (training.output_dir if training is not None else None)),
+    )
+    return Launch(spec, environment, torchrun)
+
+
+def _environment(
+    request: StartRequest, settings: Settings, environ: Mapping[str, str], pasted: Path | None
+) -> Environment:
+    return find_environment(
+        explicit=request.environment or pasted,
+        settings=settings.environment,
+        environ=environ,
+        cwd=request.cwd,
+        own_prefix=Path(sys.prefix),
+    )
+
+
+def _gpu_choice(request: StartRequest) -> dict[str, str]:
+    """The choice of cards as CUDA reads it, in the order that NVML and ``status`` count them."""
+    if request.gpus is None:
+        return {}
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(str(index) for index in request.gpus),
+    }
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,170 @@
+"""One job as shown: its record, what its log and output folder say, and what is derived from them."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tui.collect.proc import Proc, ProcessStat
+from tui.facts.errors import LlamaherdError
+from tui.facts.job import Job, JobRecord, Member
+from tui.facts.secrets import mask_arguments
+from tui.facts.training import OutputFacts, Progress, RunLog, Schedule
+from tui.facts.unknown import UnknownReason
+from tui.insight.ending import ending
+from tui.insight.eta import progress
+from tui.jobs.client import FoundJob, is_over
+from tui.jobs.folder import JobFolder
+from tui.jobs.samples import read_peaks
+from tui.llamafactory.config import load_config
+from tui.llamafactory.follow import LogFollower
+from tui.llamafactory.output import read_output
+from tui.llamafactory.schedule import schedule
+from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
+
+_Table = Mapping[int, ProcessStat]
+
+
+class RunReader:
+    """Follows one job folder; each look reads only what is new.
+
+    A job that is over is read once more after its end and then remembered.
+    """
+
+    def __init__(self, folder: JobFolder, record: JobRecord, proc: Proc) -> None:
+        self._folder = folder
+        self._proc = proc
+        self._log = LogFollower(folder.log)
+        self._output = Path(record.output_dir) if record.output_dir else None
+        self._trainer_log = (
+            TrainerLogFollower(self._output / "trainer_log.jsonl", since=record.created_at)
+            if self._output is not None and record.kind == "training"
+            else None
+        )
+        self._schedule = _schedule(folder)
+        self._final: tuple[JobRecord, Job] | None = None
+
+    def close(self) -> None:
+        """Let go of the log file."""
+        self._log.close()
+
+    def read(self, record: JobRecord, table: _Table) -> Job:
+        """The job now. ``table`` is one look at all processes."""
+        if self._final is not None and self._final[0] == record:
+            return self._final[1]
+        unknown: dict[str, UnknownReason] = {}
+        log = self._read_log(unknown)
+        output = read_output(self._output) if self._output is not None else None
+        job = self._job(record, log, output, table, unknown)
+        if is_over(record):
+            self._final = (record, job)
+            self.close()
+        return job
+
+    def _read_log(self, unknown: dict[str, UnknownReason]) -> RunLog:
+        try:
+            log = self._log.update(time.monotonic(), time.time())
+        except OSError:
+            unknown["progress"] = "unreadable_file"
+            return RunLog()
+        if self._trainer_log is not None:
+            log = with_trainer_log(log, self._trainer_log.update())
+        return log
+
+    def _job(
+        self,
+        record: JobRecord,
+        log: RunLog,
+        output: OutputFacts | None,
+        table: _Table,
+        unknown: dict[str, UnknownReason],
+    ) -> Job:
+        over = is_over(record)
+        members = () if over else _living(record.members, table)
+        how, failure = ending(record, log, output) if over else (None, log.failure)
+        code = record.exit.code if record.exit else None
+        if over and record.exit is None:
+            unknown["exit_code"] = "not_visible"
+        return Job(
+            id=record.id,
+            kind=record.kind,
+            state=record.state,
+            ending=how,
+            exit_code=code,
+            failure=failure,
+            keeper=not over and self._folder.is_kept(),
+            main_pid=record.main.pid if record.main and not over else None,
+            members=members,
+            config=record.config,
+            output_dir=record.output_dir,
+            started_at=record.started_at,
+            ended_at=record.ended_at,
+            gpus=record.gpus,
+            peak_memory=read_peaks(self._folder.path),
+            ports=() if over else tuple(sorted(self._proc.ports(member.pid for member in members))),
+            progress=self._progress(record, log, output, over=over),
+            command=mask_arguments(record.command),
+            cwd=record.cwd,
+            stop=record.stop,
+            folder=str(self._folder.path),
+            unknown=unknown,
+        )
+
+    def _progress(
+        self, record: JobRecord, log: RunLog, output: OutputFacts | None, *, over: bool
+    ) -> Progress | None:
+        if record.kind != "training":
+            return None
+        return progress(log, output, self._schedule, time.monotonic(), ended=over)
+
+
+class RunReaders:
+    """A reader per job folder, kept from one snapshot to the next."""
+
+    def __init__(self, proc: Proc) -> None:
+        self._proc = proc
+        self._readers: dict[Path, RunReader] = {}
+
+    def read(self, found: FoundJob, table: _Table) -> Job:
+        """The job now."""
+        path = found.folder.path
+        if path not in self._readers:
+            self._readers[path] = RunReader(found.folder, found.record, self._proc)
+        return self._readers[path].read(found.record, table)
+
+    def keep(self, paths: set[Path]) -> None:
+        """Forget the folders that are gone."""
+        for path in self._readers.keys() - paths:
+            self._readers.pop(path).close()
+
+    def close(self) -> None:
+        """Let go of every file."""
+        self.keep(set())
+
+
+def read_job(found: FoundJob, proc: Proc | None = None) -> Job:
+    """One job, once."""
+    proc = proc or Proc()
+    reader = RunReader(found.folder, found.record, proc)
+    try:
+        return reader.read(found.record, proc.table())
+    finally:
+        reader.close()
+
+
+def _living(members: tuple[Member, ...], table: _Table) -> tuple[Member, ...]:
+    """The members that are still the same processes, with their state now."""
+    alive = ((member, table.get(member.pid)) for member in members)
+    return tuple(
+        replace(member, state=stat.state)
+        for member, stat in alive
+        if stat is not None and stat.start == member.start and stat.alive
+    )
+
+
+def _schedule(folder: JobFolder) -> Schedule:
+    try:
+        return schedule(load_config(folder.config).values)
+    except LlamaherdError:
+        # A pasted command without a config file: the log alone tells what comes.
+        return Schedule()
