@@ -1,9 +1,14 @@
 """Findings as sentences: evidence with its units, unknown codes shown plainly."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from support.catalogue import placeholders
 from support.samples import EVIL, GIB
 
+import tui
 from tui.facts.finding import Finding
 from tui.text.findings import FINDINGS, finding_text
 from tui.text.translate import Language, set_language
@@ -36,6 +41,24 @@ def test_every_finding_has_a_sentence(language: Language) -> None:
         message, advice = finding_text(Finding(code, "info", "job-1", dict.fromkeys(names - {"subject"}, 1)))
         assert "{" not in message + advice
         assert message
+
+
+def made_findings() -> Iterator[tuple[str, str]]:
+    """Where in the source a finding is made, and its code."""
+    for file in sorted(Path(tui.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
+            ):
+                continue
+            if node.args and isinstance(node.args[0], ast.Constant):
+                yield f"{file.name}:{node.lineno}", str(node.args[0].value)
+
+
+def test_every_finding_that_is_made_has_a_sentence() -> None:
+    made = list(made_findings())
+    assert "no_gpu_mode" in {code for _place, code in made}
+    assert [f"{place}: {code}" for place, code in made if code not in FINDINGS] == []
 
 
 def test_a_code_without_an_entry_is_shown_plainly() -> None:

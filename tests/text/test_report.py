@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyte
 import pytest
 from support import samples
 from support.samples import NOW, busy, hostile, no_gpu_mode, stuck, without_driver
 
-from tui.facts.machine import GpuMemory, Owner
+from tui.facts.finding import Finding
+from tui.facts.machine import DriverError, GpuMemory, Owner
 from tui.facts.snapshot import Snapshot
 from tui.facts.training import EtaWorking
 from tui.text.cells import width
 from tui.text.job_report import eta_working_text
-from tui.text.report import jobs_report, pairs, status_report, step_sentence, stop_report
-from tui.text.stop_report import stop_question
+from tui.text.report import jobs_report, pairs, status_report, stop_report
+from tui.text.stop_report import step_text, stop_question
 from tui.text.translate import Language, set_language
 
 PICTURES = Path(__file__).parent / "data"
@@ -96,6 +98,16 @@ def test_no_line_is_wider_than_the_terminal(cells: int, language: Language) -> N
             assert line == line.rstrip()
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_terminal_shows_every_line_on_one_row(language: Language) -> None:
+    set_language(language)
+    for shown in all_reports(80, colour=True):
+        lines = shown.split("\n")
+        screen = pyte.Screen(80, len(lines))
+        pyte.Stream(screen).feed("\r\n".join(lines))
+        assert [row.rstrip() for row in screen.display] == plain(shown).split("\n")
+
+
 def test_colours_change_nothing_but_colours() -> None:
     for coloured, bare in zip(all_reports(80, colour=True), all_reports(80), strict=True):
         assert plain(coloured) == bare
@@ -159,6 +171,19 @@ def test_unknown_is_a_dash_with_its_reason_and_never_a_zero() -> None:
 def test_old_readings_are_called_old() -> None:
     snapshot = replace(busy(), gpus=(replace(samples.gpu(), age=42.0),))
     assert "These readings are old: 42 s ago." in status_report(snapshot)
+
+
+def test_a_driver_that_falls_silent_keeps_the_last_cards_and_says_so_once() -> None:
+    snapshot = replace(
+        busy(),
+        driver=replace(busy().driver, error=DriverError("timed_out")),
+        gpus=(replace(samples.gpu(), age=42.0),),
+        findings=(Finding("driver_silent", "danger", evidence={"seconds": 42.0}),),
+    )
+    shown = status_report(snapshot)
+    assert shown.count("does not answer") == 1
+    assert "RTX 4090" in shown
+    assert "42 s ago" in shown
 
 
 def test_a_hot_card_is_named() -> None:
@@ -227,9 +252,9 @@ def test_the_question_before_a_stop_says_what_is_lost() -> None:
 
 def test_a_step_that_goes_on_has_no_result_yet() -> None:
     step = samples.STOPPED_REPORT.steps[1]
-    assert step_sentence(step) == "Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left."
-    assert step_sentence(replace(step, ended=None)) == "Interrupted the trainer (SIGINT), PID 48222"
-    assert "(a forced stop was asked for)" in step_sentence(replace(step, note="forced"))
+    assert step_text(step) == "Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left."
+    assert step_text(replace(step, ended=None)) == "Interrupted the trainer (SIGINT), PID 48222"
+    assert "(a forced stop was asked for)" in step_text(replace(step, note="forced"))
 
 
 def test_a_stop_never_claims_more_than_was_proved() -> None:

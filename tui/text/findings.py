@@ -48,6 +48,14 @@ FINDINGS: dict[str, Words] = {
         tr_noop("GPU {index} does not answer any more."),
         tr_noop("Save what runs on the other cards, then restart the instance."),
     ),
+    "gpu_failing": Words(
+        tr_noop("GPU {index} cannot be read; its card or the driver is in trouble."),
+        tr_noop("A training that runs may go on: let it save first, then restart the instance."),
+    ),
+    "jobs_share_gpu": Words(
+        tr_noop("GPU {index} is used by several jobs: {jobs}."),
+        tr_noop("They share its memory and slow each other down; the one that asks for too much fails."),
+    ),
     "driver_missing": Words(
         tr_noop("There is no NVIDIA driver here; GPUs cannot be shown."),
         tr_noop("If this instance should have a GPU, start it with one."),
@@ -103,6 +111,10 @@ FINDINGS: dict[str, Words] = {
         tr_noop("The container's memory is at its brake mark ({high}): the kernel slows every process down."),
         tr_noop("Use fewer workers; the run is slow, not dead."),
         {"high": _size},
+    ),
+    "job_unreadable": Words(
+        tr_noop("The records in the job folder {subject} cannot be understood: {reason}"),
+        tr_noop("They were left as they are; perhaps another version of llamaherd wrote them."),
     ),
     "job_failed": Words(tr_noop("Job {subject} failed: {failure}")),
     "job_stuck": Words(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from tui.facts.finding import Finding
-from tui.facts.machine import DriverError, Evidence, Gpu, Owner, ThrottleReason
+from tui.facts.machine import Driver, DriverError, Evidence, Gpu, Owner, ThrottleReason
 from tui.facts.secrets import mask_arguments
 from tui.facts.snapshot import Snapshot
 from tui.facts.unknown import UnknownReason
@@ -44,19 +44,28 @@ def gpu_lines(page: Page, snapshot: Snapshot) -> list[str]:
         message, advice = _why_no_gpu(snapshot)
         return [page.heading("GPU"), *page.paragraph(message, 2, "warn"), *page.paragraph(advice, 2)]
     owners = [(gpu, owner) for gpu in snapshot.gpus for owner in gpu.owners]
-    lines = _card_table(snapshot.gpus).lines(page)
+    lines = _driver_lines(page, snapshot.driver)
+    lines += _card_table(snapshot.gpus).lines(page)
     lines += [*_throttle_lines(page, snapshot.gpus), *_unknown_lines(page, snapshot.gpus)]
     lines.append("")
     if not owners:
-        return lines + page.paragraph(tr("No process uses a GPU."), style="dim")
+        return lines + page.paragraph(tr("No visible process uses a GPU."), style="dim")
     lines += _owner_table(owners).lines(page)
     return lines + _evidence_lines(page, [owner.evidence for _gpu, owner in owners])
 
 
 def _why_no_gpu(snapshot: Snapshot) -> tuple[str, str]:
-    if snapshot.host.gpu_mode == "none":
+    if snapshot.host.gpu_mode == "none" and snapshot.host.platform == "autodl":
         return finding_text(Finding("no_gpu_mode", "info"))
     return driver_text(snapshot.driver.error or DriverError("no_device"))
+
+
+def _driver_lines(page: Page, driver: Driver) -> list[str]:
+    """What a driver that fails now says; the cards below are then as it last described them."""
+    if driver.error is None:
+        return []
+    message, advice = driver_text(driver.error)
+    return [*page.paragraph(message, style="warn"), *page.paragraph(advice, 2), ""]
 
 
 def short_gpu_name(name: str) -> str:

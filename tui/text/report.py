@@ -6,7 +6,7 @@ Colours only where asked for; every text from outside is made harmless and its s
 from collections.abc import Sequence
 
 from tui.facts.finding import Finding, Level
-from tui.facts.job import Job, LadderStep, StopReport
+from tui.facts.job import Job, StopReport
 from tui.facts.secrets import mask_text
 from tui.facts.snapshot import Snapshot
 from tui.text import units
@@ -19,8 +19,7 @@ from tui.text.job_report import job_lines, jobs_table
 from tui.text.layout import Page, Style
 from tui.text.names import LEVELS
 from tui.text.outside import outside
-from tui.text.stop_report import step_text, stop_lines
-from tui.text.stop_report import stop_question as stop_question
+from tui.text.stop_report import stop_lines
 from tui.text.translate import tr, tr_noop, tr_plural
 
 _VERSION_LIMIT = 40
@@ -35,7 +34,9 @@ _PLATFORMS = {
 }
 _LEVEL_STYLES: dict[Level, Style] = {"danger": "bad", "warning": "warn", "advice": "accent", "info": "plain"}
 # Said where the cards would stand; a finding of the same content is not repeated.
-_SAID_ABOVE = frozenset({"driver_missing", "driver_error", "no_gpu_mode", "version_mismatch"})
+_SAID_ABOVE = frozenset(
+    {"driver_missing", "driver_error", "driver_silent", "no_gpu_mode", "version_mismatch"}
+)
 
 
 def status_report(snapshot: Snapshot, width: int = 80, colour: bool = False, ascii: bool = False) -> str:
@@ -74,11 +75,6 @@ def stop_report(
     """What a stop did and what it could not end; ``None``: no stop was asked for before it ended."""
     page = Page(max(_LEAST_WIDTH, width), colour, ascii)
     return "\n".join(stop_lines(page, report, job))
-
-
-def step_sentence(step: LadderStep) -> str:
-    """One step of a stop, as ``stop`` prints it while it goes on."""
-    return step_text(step)
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:
@@ -140,4 +136,5 @@ def _finding_lines(page: Page, snapshot: Snapshot) -> list[str]:
 
 
 def _is_said(finding: Finding, snapshot: Snapshot) -> bool:
-    return not snapshot.gpus and finding.code in _SAID_ABOVE
+    said = snapshot.driver.error is not None or not snapshot.gpus
+    return said and finding.code in _SAID_ABOVE

@@ -126,6 +126,10 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         tr_noop("This needs a confirmation, and there is no terminal to ask at."),
         tr_noop("Run it again with --yes."),
     ),
+    "not_confirmed": (
+        tr_noop("Nothing was done: the question was not answered with yes."),
+        tr_noop("Run it again and answer y, or give --yes."),
+    ),
     "settings_invalid": (
         tr_noop("The settings in {path} cannot be used."),
         tr_noop("Correct the key that is named, or rename the file to start without settings."),
