@@ -82,6 +82,7 @@ def test_words_stay_whole_and_punctuation_does_not_start_a_line() -> None:
         ("bad\udc80name", "bad?name"),
         ("☺\ufe0f 1\u20e3", "☺ 1"),
         ("e\u0301", "é"),
+        ("e\u200d\u0301", "é"),
         ("训练\u3000集", "训练 集"),
         ("\x1b", ""),
     ],

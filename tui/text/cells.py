@@ -155,8 +155,7 @@ def clean(text: str, limit: int = CLEAN_LIMIT) -> str:
         limit: Characters kept; more end in an ellipsis.
     """
     text = _ESCAPES.sub("", text[: limit * _INPUT_FACTOR])
-    text = unicodedata.normalize("NFC", text)
-    text = "".join(_harmless(character) for character in text)
+    text = unicodedata.normalize("NFC", "".join(_harmless(character) for character in text))
     return text if len(text) <= limit else text[: limit - len(ASCII.ellipsis)] + ASCII.ellipsis
 
 
