@@ -1,0 +1,87 @@
+"""From a thread to the screen through a latest-value slot: asked for by a timer, never queued.
+
+A stalled terminal stops the screen's loop; the thread goes on, and what is drawn afterwards is the
+newest picture, not all the ones in between.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from tui.facts.snapshot import Snapshot
+
+ASK_EVERY = 0.25
+"""Seconds between two looks into the slot; a look costs microseconds."""
+
+
+class Feed(Protocol):
+    """Whatever has the newest picture."""
+
+    def start(self) -> None:
+        """Begin to take pictures."""
+
+    def latest(self) -> Snapshot | None:
+        """The newest picture, at once; ``None`` before the first."""
+
+    def close(self) -> None:
+        """Take no more pictures."""
+
+
+class Camera(Protocol):
+    """Whatever takes pictures; made in the feed's thread, since making one imports half the program."""
+
+    def snapshot(self) -> Snapshot:
+        """A picture of now."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class ThreadFeed:
+    """Takes a picture every ``period`` seconds in a thread of its own."""
+
+    def __init__(self, make_camera: Callable[[], Camera], period: float) -> None:
+        self._make_camera = make_camera
+        self._period = period
+        self._newest: Snapshot | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.error: BaseException | None = None
+        """What ended the thread, if anything did; the screen shows it instead of old figures for ever."""
+
+    def start(self) -> None:
+        """Begin; a second start is nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+            self._thread.start()
+
+    def latest(self) -> Snapshot | None:
+        """The newest picture."""
+        if self.error is not None:
+            raise self.error
+        return self._newest
+
+    def close(self, patience: float = 3.0) -> None:
+        """Ask the thread to end, and wait for it a little: it may hang in a dead disk."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(patience)
+
+    def _run(self) -> None:
+        try:
+            camera = self._make_camera()
+            try:
+                self._take(camera)
+            finally:
+                camera.close()
+        except Exception as error:  # noqa: BLE001  # raised again in the screen's thread
+            self.error = error
+
+    def _take(self, camera: Camera) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self._newest = camera.snapshot()
+            # Late pictures are not caught up with: the newest is all that counts.
+            due = max(due + self._period, time.monotonic())
+            self._stop.wait(max(0.0, due - time.monotonic()))

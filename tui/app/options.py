@@ -1,0 +1,40 @@
+"""How the screen was asked for, and whether this terminal can show it at all."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tui.text.translate import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says. ``interval`` is seconds between two pictures; ``language`` was
+    decided already; ``settings`` are the person's own, by name.
+    """
+
+    demo: bool = False
+    readonly: bool = False
+    language: Language = "en"
+    ascii: bool = False
+    mouse: bool = True
+    interval: float = 1.0
+    frame_diff: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def terminal_missing(environ: Mapping[str, str]) -> bool:
+    """Whether there is no terminal that a screen can be drawn on; asked before Textual is imported."""
+    if environ.get("TERM", "") in {"dumb", "unknown"}:
+        return True
+    try:
+        return not (os.isatty(sys.stdin.fileno()) and os.isatty(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):
+        return True  # a stream was closed or replaced: certainly no terminal
+
+
+def prefers_ascii(environ: Mapping[str, str], encoding: str | None) -> bool:
+    """Whether only ASCII is safe: the terminal's stream cannot encode more, or it is the Linux console."""
+    name = (encoding or "").lower().replace("-", "").replace("_", "")
+    return name not in {"utf8", "utf", "gb18030"} or environ.get("TERM") == "linux"
