@@ -79,14 +79,15 @@ class _Steps:
 
 
 def _request(arguments: argparse.Namespace) -> launching.StartRequest:
-    cwd = (Path.cwd() / arguments.cwd) if arguments.cwd else Path.cwd()
+    cwd = arguments.cwd.resolve() if arguments.cwd else Path.cwd()
     overrides = tuple(arguments.overrides)
     if bool(arguments.pasted) == bool(arguments.config):
         problem = tr("give either a config or a command after --")
         raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=problem, command="llamaherd start")
     return launching.StartRequest(
         cwd=cwd,
-        config=arguments.config and Path.cwd() / arguments.config,
+        # The file keeps its own name if it is a link; the way to it loses its dots.
+        config=arguments.config and arguments.config.parent.resolve() / arguments.config.name,
         overrides=overrides,
         pasted=arguments.pasted,
         environment=arguments.env and Path.cwd() / arguments.env,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui.facts.job import MemberRole
-from tui.facts.machine import ProcessKind
+from tui.facts.machine import DATA_WORKER_TITLE, ProcessKind
 from tui.llamafactory.argv import (
     Execution,
     agent_target,
@@ -33,7 +33,6 @@ _OWN_MODULE = re.compile(r"tui\.(?:jobs|collect|operate)\.[a-z_]+")
 _OWN_IMPORT = re.compile(r"import sys; sys\.path[^;\n]{0,60}; from (tui\.[a-z]+\.[a-z_]+) import main; ")
 _KEEPER = "tui.jobs.keeper"
 
-_DATA_WORKER_TITLE = "pt_data_worker"
 _VLLM_TITLE = "VLLM::"
 
 _NOTEBOOKS = frozenset(
@@ -101,7 +100,7 @@ def classify(
             return _forked(own, comm)
         if _is_spawned(argv):
             return _forked(_own_role(parent_argv, environ), comm)
-    if comm == _DATA_WORKER_TITLE:
+    if comm == DATA_WORKER_TITLE:
         return _forked(own, comm)
     return own
 
@@ -179,9 +178,9 @@ def _own_helper(run: Execution) -> str | None:
 def _forked(parent: ProcessRole, comm: str) -> ProcessRole:
     """The role of a process that runs its parent's code."""
     if parent.kind == "train":
-        role: MemberRole = "data_worker" if comm == _DATA_WORKER_TITLE else "pool"
+        role: MemberRole = "data_worker" if comm == DATA_WORKER_TITLE else "pool"
         return replace(parent, kind="data_worker", role=role)
-    if comm == _DATA_WORKER_TITLE:
+    if comm == DATA_WORKER_TITLE:
         return replace(parent, kind="data_worker", role="data_worker")
     return replace(parent, role="other") if parent.role == "service" else parent
 

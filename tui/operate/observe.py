@@ -68,21 +68,21 @@ class Observer:
 
     def snapshot(self, gpu_patience: float = 0.0) -> Snapshot:
         """Everything as it is now; ``gpu_patience`` is how long to wait for a first driver reading."""
-        cgroup = read_cgroup(self._proc)
         table = self._proc.table()
         found = list_jobs(self._roots)
         readable = [item for item in found if isinstance(item, FoundJob)]
         jobs = tuple(self._runs.read(item, table) for item in reversed(readable))
         self._runs.keep({item.folder.path for item in readable})
         population = identify(self._processes, table)
-        holders = self._holders.find(table)
         disks = self._read_disks(jobs)
         reading = self._gpus.first(gpu_patience) if gpu_patience else self._gpus.latest()
+        # After the driver's answer: a process that it lists may have ended since.
+        holders = self._holders.find(self._proc.table())
         self._note_peaks(reading)
         foreign = self._foreign.find(population, {member.pid for job in jobs for member in job.members})
         job_of_pid = {member.pid: job.id for job in (*foreign, *jobs) for member in job.members}
-        driver, gpus = join(reading, holders, population.infos, job_of_pid, self._peaks)
-        host = self._host(cgroup, disks, reading)
+        driver, gpus = join(reading, holders, population.infos, job_of_pid, self._peaks, self._holders.ended)
+        host = self._host(disks, reading)
         jobs = tuple(_on_cards(job, holders, gpus) for job in jobs)
         unreadable = tuple(item for item in found if isinstance(item, UnreadableJob))
         self._number += 1
@@ -114,9 +114,9 @@ class Observer:
             if gpu.used is not None:
                 self._peaks[gpu.uuid] = max(gpu.used, self._peaks.get(gpu.uuid, 0))
 
-    def _host(self, cgroup: CgroupReading, disks: tuple[Disk, ...], reading: DriverReading) -> Host:
-        before, self._cgroup = self._cgroup, cgroup
-        return assemble(cgroup, before, disks, read_shm(), read_traces(self._proc), reading)
+    def _host(self, disks: tuple[Disk, ...], reading: DriverReading) -> Host:
+        before, self._cgroup = self._cgroup, read_cgroup(self._proc)
+        return assemble(self._cgroup, before, disks, read_shm(), read_traces(self._proc), reading)
 
 
 def adopt_orphans(roots: Sequence[Path]) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tui.collect.proc import Proc, ProcessStat
+from tui.collect.proc import Proc, ProcessStat, descendants
 from tui.facts.errors import LlamaherdError
-from tui.facts.job import Job, JobRecord, Member
+from tui.facts.job import Job, JobRecord, Member, MemberRole
+from tui.facts.machine import DATA_WORKER_TITLE
 from tui.facts.secrets import mask_arguments
 from tui.facts.training import OutputFacts, Progress, RunLog, Schedule
 from tui.facts.unknown import UnknownReason
@@ -80,7 +81,7 @@ class RunReader:
         unknown: dict[str, UnknownReason],
     ) -> Job:
         over = is_over(record)
-        members = () if over else _living(record.members, table)
+        members = () if over else _living(record, table)
         how, failure = ending(record, log, output) if over else (None, log.failure)
         code = record.exit.code if record.exit else None
         if over and record.exit is None:
@@ -152,14 +153,27 @@ def read_job(found: FoundJob, proc: Proc | None = None) -> Job:
         reader.close()
 
 
-def _living(members: tuple[Member, ...], table: _Table) -> tuple[Member, ...]:
-    """The members that are still the same processes, with their state now."""
-    alive = ((member, table.get(member.pid)) for member in members)
+def _living(record: JobRecord, table: _Table) -> tuple[Member, ...]:
+    """The members now: those on record that are still the same processes, and all that descends from the
+    keeper, whose record of them is up to a second old.
+    """
+    known = {(member.pid, member.start): member for member in record.members}
+    keeper = record.keeper and table.get(record.keeper.pid)
+    is_kept = keeper is not None and record.keeper is not None and keeper.start == record.keeper.start
+    below = descendants(record.keeper.pid, table) if is_kept and record.keeper is not None else []
+    pids = dict.fromkeys([*(pid for pid, _start in known), *below])
+    found = (table[pid] for pid in pids if pid in table and table[pid].alive)
     return tuple(
-        replace(member, state=stat.state)
-        for member, stat in alive
-        if stat is not None and stat.start == member.start and stat.alive
+        replace(known[stat.pid, stat.start], state=stat.state)
+        if (stat.pid, stat.start) in known
+        else Member(stat.pid, stat.start, _role_at_sight(stat), stat.state, stat.comm)
+        for stat in found
+        if (stat.pid, stat.start) in known or stat.pid in below
     )
+
+
+def _role_at_sight(stat: ProcessStat) -> MemberRole:
+    return "data_worker" if stat.comm == DATA_WORKER_TITLE else "other"
 
 
 def _schedule(folder: JobFolder) -> Schedule:
