@@ -99,14 +99,22 @@ def _fails(log: RunLog, output: OutputFacts | None) -> bool:
 
 
 def _without_error(record: JobRecord, log: RunLog, output: OutputFacts | None) -> Ending:
-    if output is None:
+    """Exit code 0 and no final state of this run: what did it do?"""
+    total = log.plan.total_steps
+    if log.step is not None and log.step > log.resume_step:
+        # The log of this very run saw steps, whatever became of the output folder since.
+        is_complete = log.training_completed and total is not None and log.step >= total
+        return "finished" if is_complete else "partial"
+    if output is None or _is_unreadable(output):
         return "unknown"
     wrote_state = _is_new(record, output.trainer_state_at)
     if not wrote_state and _is_new(record, output.all_results_at) and "train" not in log.seen:
         return "finished"  # evaluation or prediction alone: there were no steps to do
-    if not wrote_state or not _has_trained(log, output):
-        return "untrained"
-    return "partial"
+    return "partial" if wrote_state and _has_trained(log, output) else "untrained"
+
+
+def _is_unreadable(output: OutputFacts) -> bool:
+    return any(reason != "missing_file" for reason in output.unknown.values())
 
 
 def _failure(record: JobRecord, status: ExitStatus, log: RunLog) -> Failure:

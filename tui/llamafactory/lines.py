@@ -48,8 +48,8 @@ _ROOT_EXIT = re.compile(r" {1,8}exitcode {1,8}: (-?\d{1,6}) ")
 _RANK_FAILED = re.compile(r"failed \(exitcode: (-?\d{1,6})\) local_rank: (\d{1,6}) ")
 _DEATH_SIGNAL = re.compile(r"torch/distributed/elastic/.{1,200}\] (Received \d{1,3} death signal)")
 _WATCHDOG = re.compile(
-    r"ProcessGroupNCCL.{0,40}\] (?:\[[^\]]{0,80}\])*.{0,20}\[?Rank (\d{1,6})\]? "
-    r"(Watchdog caught collective operation timeout.{0,400}|.{0,40}Heartbeat monitor timed out.{0,200})"
+    r"ProcessGroupNCCL\.cpp.{0,80}?Rank (\d{1,6})\] "
+    r"(Watchdog caught collective operation timeout.{0,400}|Heartbeat monitor timed out.{0,200})"
 )
 _SERVER_PORT = re.compile(r"ERROR: {1,8}\[Errno 98\] (.{1,300})")
 
@@ -103,8 +103,6 @@ class LineReader:
     # Records of the loggers
 
     def _record(self, record: Record, at: float) -> None:
-        if self.run.began_at is None:
-            self.run.began_at = clock(record.head)
         self._end_block(at)
         message = record.message.strip()
         self._continued = not message
@@ -112,6 +110,8 @@ class LineReader:
             self.run.warn(mask_text(message)[:_WARNING_LIMIT])
         elif message:
             self._message(message, record, at)
+        if self.run.began_at is None:
+            self.run.began_at = clock(record.head)
 
     def _message(self, message: str, record: Record, at: float) -> None:
         if self._planning and self._plan_line(message):

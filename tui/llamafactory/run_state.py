@@ -13,6 +13,7 @@ from tui.llamafactory.metrics import eval_seconds, metric_point
 from tui.llamafactory.tracebacks import Raised
 
 _SETUP: tuple[Stage, ...] = ("start", "import", "dataset", "tokenize", "load", "prepare")
+_BEFORE_LOADING = frozenset(_SETUP[:4])
 _BAR_OF_STAGE: Mapping[Stage, BarKind] = {
     "dataset": "dataset",
     "tokenize": "tokenize",
@@ -98,6 +99,8 @@ class RunState:
 
     def begin_save(self, step: int | None, began: float | None, at: float) -> None:
         """``Saving model checkpoint``; ``step`` is ``None`` for the final weights."""
+        if self._evaluating and self._in_loop:
+            self._end_eval_without_record(self._steps.step)
         if step is not None:
             self._steps.mark("save")
             self._steps.reach(step)
@@ -147,9 +150,11 @@ class RunState:
         return "train" if is_plan else None
 
     def _train_bar(self, bar: BarText, at: float) -> None:
+        step_before = self._steps.step
         if self._steps.take(bar, at):
+            if self._evaluating and self._in_loop:
+                self._end_eval_without_record(step_before)
             if self.stage in {"eval", "save"} and self._in_loop:
-                self._evaluating = False
                 self.enter("train", at)
             self._forget_survived_trouble()
         self._metrics.place(self._steps.step, self.plan)
@@ -168,7 +173,11 @@ class RunState:
     # Metrics
 
     def take_metrics(self, values: Mapping[str, float], at: float) -> None:
-        """A dictionary of numbers that the trainer printed."""
+        """A dictionary of numbers that the trainer printed; before the model is loaded nothing trains,
+        and what looks like one is somebody's data.
+        """
+        if self.stage in _BEFORE_LOADING:
+            return
         if "train_loss" in values:
             self._train_metrics = dict(values)
             return
@@ -199,6 +208,13 @@ class RunState:
         self.changed_at = at
         if self.stage == "eval":
             self.enter("train", at)
+
+    def _end_eval_without_record(self, step: int | None) -> None:
+        """The records go to another stream: what the evaluation's bar showed last is its time."""
+        bar = self._bars.get("eval")
+        is_whole = bar is not None and bar.done == bar.total
+        self._evals.append(Pause(step=step, seconds=bar.elapsed if bar is not None and is_whole else None))
+        self._evaluating = False
 
     # Warnings and trouble
 

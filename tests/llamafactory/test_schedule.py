@@ -1,0 +1,29 @@
+import pytest
+
+from tui.facts.training import Schedule
+from tui.llamafactory.schedule import schedule
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, Schedule(save_steps=500)),
+        ({"save_steps": 20, "eval_strategy": "steps", "eval_steps": 10}, Schedule(10, 20, final_eval=True)),
+        ({"eval_strategy": "steps", "logging_steps": 5}, Schedule(5, 500, final_eval=True)),
+        ({"evaluation_strategy": "steps", "eval_steps": "0.1"}, Schedule(0.1, 500, final_eval=True)),
+        (
+            {"eval_strategy": "epoch", "save_strategy": "epoch"},
+            Schedule(eval_epochs=True, save_epochs=True, final_eval=True),
+        ),
+        ({"save_strategy": "no", "do_eval": True}, Schedule(final_eval=True)),
+        ({"save_strategy": False, "do_predict": "true"}, Schedule(final_predict=True)),
+        ({"save_steps": 0}, Schedule()),
+        (
+            {"save_steps": "many", "eval_strategy": "steps", "eval_steps": -1},
+            Schedule(500, 500, final_eval=True),
+        ),
+        ({"save_steps": True, "eval_strategy": None}, Schedule(save_steps=500)),
+    ],
+)
+def test_schedules(arguments: dict[str, object], expected: Schedule) -> None:
+    assert schedule(arguments) == expected
