@@ -43,10 +43,11 @@ def elsewhere(tmp_path: Path) -> Path:
 def test_a_run_is_watched_and_stopped(
     ranks: int, llamafactory: RealLlamaFactory, herd: Herd, project: Path, elsewhere: Path
 ) -> None:
-    llamafactory.write_project(project, rows=400, max_steps=LONG, dataloader_num_workers=1)
+    config = llamafactory.write_project(project, rows=400, max_steps=LONG, dataloader_num_workers=1)
+    config.rename(elsewhere / "mine.yaml")
     port = _free_port()
     torchrun = {"FORCE_TORCHRUN": "1", "NPROC_PER_NODE": "2", "MASTER_PORT": str(port)} if ranks > 1 else {}
-    arguments = ("../project/train.yaml", "--cwd", "../project", "--env", llamafactory.environment)
+    arguments = ("mine.yaml", "--cwd", "../project", "--env", llamafactory.environment)
     job = herd.start(*arguments, cwd=elsewhere, variables=torchrun)
 
     first = herd.wait_for_step(job, 1)
@@ -76,7 +77,7 @@ def test_a_run_is_watched_and_stopped(
     assert [step["name"] for step in stopped["steps"]] == ["interrupt"]
     assert stopped["steps"][-1]["left"] == 0
     assert not (project / "out" / "all_results.json").exists()
-    assert list(elsewhere.iterdir()) == []
+    assert [path.name for path in elsewhere.iterdir()] == ["mine.yaml"]
     herd.wait_until_nothing_runs()
 
 
@@ -92,6 +93,24 @@ def test_a_run_that_is_stopped_while_it_starts_leaves_nothing(
     herd.wait_until_nothing_runs()
 
 
+def test_a_run_that_is_stopped_while_it_tokenises_leaves_no_process_of_the_pool(
+    llamafactory: RealLlamaFactory, herd: Herd, project: Path
+) -> None:
+    llamafactory.write_project(project, rows=40_000, preprocessing_num_workers=2)
+    job = herd.start("train.yaml", "--env", llamafactory.environment, cwd=project)
+
+    def pool() -> list[int]:
+        pids = [member["pid"] for member in herd.job(job)["members"] if member["role"] != "main"]
+        return pids if len(pids) > 1 else []
+
+    workers = wait_until(pool, 60, "the tokeniser's processes")
+    stopped = herd.document("stop", job, "--yes")
+    assert herd.processes_of(job) == {}
+    assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []
+    assert (stopped["job"]["ending"], stopped["left"]) == ("stopped", [])
+    herd.wait_until_nothing_runs()
+
+
 def test_a_run_that_comes_to_its_end_is_finished(
     llamafactory: RealLlamaFactory, herd: Herd, project: Path, elsewhere: Path
 ) -> None:
@@ -99,7 +118,8 @@ def test_a_run_that_comes_to_its_end_is_finished(
         project, rows=40, max_steps=6, save_steps=3, val_size=0.2, eval_strategy="steps", eval_steps=3
     ).rename(elsewhere / "train.yaml")
     before = config.read_bytes()
-    job = herd.start(config, "learning_rate=0.002", "--env", llamafactory.environment, cwd=project)
+    overrides = ("learning_rate=0.002", "lr_scheduler_type=constant")
+    job = herd.start(config, *overrides, "--env", llamafactory.environment, cwd=project)
     ended = herd.wait_for_end(job)
     _assert_finished(ended, 6, herd)
     assert ended["progress"]["last_checkpoint"] == 6
