@@ -95,7 +95,7 @@ RULES = {
         "NVML can hang: it is called in the helper process only",
         ("import pynvml*",),
         "def f():\n    from pynvml import nvmlInit",
-        except_in=("collect/nvml.py",),
+        except_in=("collect/nvml/*",),
     ),
     "Textual": Rule(
         "the screen is the only importer of Textual",

@@ -4,63 +4,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from support.fake_nvml import GIB, FakeGpu, FakeNvml, FakeProcess, cards, match_rule
+from support.nvml_reader import Reader
 from support.waiting import wait_until
 
-from tui.facts.machine import Clocks, DriverReading, GpuReading, NvmlProcess
+from tui.facts.machine import Clocks, DriverReading, GpuDetail, GpuReading, NvmlProcess
 from tui.facts.unknown import UnknownReason
 
 MIB = 1 << 20
-
-# Reads once per line; the line is what the session's clock says.
-READER = """
-import sys
-import msgspec
-from tui.collect.nvml import NvmlSession
-now = 0.0
-session = NvmlSession(brief={brief}, clock=lambda: now)
-for line in sys.stdin:
-    now = float(line)
-    print(msgspec.json.encode(session.read()).decode(), flush=True)
-"""
-
-
-class Reader:
-    """One NVML session in a process that ends with the test."""
-
-    def __init__(self, environment: Mapping[str, str], brief: bool = False) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "always", "-c", READER.format(brief=brief)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **environment},
-            text=True,
-        )
-
-    def read(self, at: float = 0.0) -> DriverReading:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{at}\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, self.process.communicate()[1]
-        return msgspec.json.decode(line, type=DriverReading)
-
-    def card(self) -> GpuReading:
-        reading = self.read()
-        assert reading.driver.error is None
-        (gpu,) = reading.gpus
-        return gpu
-
-    def end(self) -> str:
-        """What the process wrote to its standard error."""
-        return self.process.communicate(timeout=10)[1]
-
 
 StartReader = Callable[..., Reader]
 
@@ -87,6 +43,11 @@ def error_code(reading: DriverReading) -> str | None:
     return reading.driver.error.code if reading.driver.error else None
 
 
+def plain(reading: DriverReading) -> tuple[GpuReading, ...]:
+    """The cards without their details, which have tests of their own."""
+    return tuple(replace(card, detail=GpuDetail()) for card in reading.gpus)
+
+
 def test_every_figure_in_its_unit(fake_nvml: FakeNvml, reader: Reader) -> None:
     gpu = FakeGpu(
         minor=3, used=7 * GIB, utilization=37, power=251_500, temperature=61, clock=1800, memory_clock=9501
@@ -95,7 +56,7 @@ def test_every_figure_in_its_unit(fake_nvml: FakeNvml, reader: Reader) -> None:
     reading = reader.read()
     assert (reading.driver.version, reading.driver.nvml) == ("580.105.08", "13.580.105.08")
     assert reading.driver.pid_regime == "unknown"
-    assert reading.gpus == (
+    assert plain(reading) == (
         GpuReading(
             index=0,
             minor=3,
@@ -196,7 +157,7 @@ def test_impossible_figures_are_unknown(fake_nvml: FakeNvml, reader: Reader) -> 
             FakeGpu(
                 total=24 * GIB,
                 used=30 * GIB,
-                utilization=101,
+                utilization=37100,
                 power=broken,
                 limit=broken,
                 temperature=broken,
@@ -209,6 +170,30 @@ def test_impossible_figures_are_unknown(fake_nvml: FakeNvml, reader: Reader) -> 
     assert card.unknown == dict.fromkeys(fields, "out_of_range")
     assert card.clocks == Clocks(graphics=None, memory=405_000_000)
     assert card.total == 24 * GIB
+
+
+@pytest.mark.parametrize("total", [0, (1 << 64) - 1])
+def test_a_card_without_a_possible_size_shows_none(fake_nvml: FakeNvml, reader: Reader, total: int) -> None:
+    fake_nvml.write(
+        [FakeGpu(total=total, used=(1 << 64) - 1, reserved=0)], processes=[FakeProcess(7, 1 << 63)]
+    )
+    card = reader.card()
+    assert (card.total, card.used) == (None, None)
+    assert (card.unknown["total"], card.unknown["used"]) == ("out_of_range", "out_of_range")
+    assert card.processes == (NvmlProcess(7, None),)
+
+
+def test_a_card_that_shares_the_memory_of_the_host_has_none_of_its_own(
+    fake_nvml: FakeNvml, reader: Reader
+) -> None:
+    fake_nvml.write(
+        processes=[FakeProcess(7, 3 * GIB)],
+        rules=["error nvmlDeviceGetMemoryInfo_v2 3", "error nvmlDeviceGetMemoryInfo 3"],
+    )
+    card = reader.card()
+    assert (card.state, card.total, card.used, card.free) == ("ok", None, None, None)
+    assert card.unknown["total"] == "not_supported"
+    assert card.processes == (NvmlProcess(7, 3 * GIB),)
 
 
 def test_throttle_bits_have_names_and_unknown_bits_are_left_out(fake_nvml: FakeNvml, reader: Reader) -> None:
@@ -252,9 +237,9 @@ def test_a_lost_card_keeps_the_others_and_comes_back(fake_nvml: FakeNvml, reader
         assert (lost.uuid, lost.minor, lost.name) == (cards(3)[1].uuid, 1, "NVIDIA GeForce RTX 4090")
         assert (lost.total, lost.used, lost.processes, lost.power) == (None,) * 4
         assert set(lost.unknown.values()) == {"gpu_lost"}
-        assert reading.gpus[0] == before.gpus[0]
+        assert plain(reading)[0] == plain(before)[0]
         fake_nvml.write(cards(3))
-        assert reader.read() == before
+        assert plain(reader.read()) == plain(before)
 
 
 def test_a_card_that_falls_off_in_the_middle_of_a_read_is_lost(fake_nvml: FakeNvml, reader: Reader) -> None:

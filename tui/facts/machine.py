@@ -76,7 +76,8 @@ class Driver:
 @dataclass(frozen=True, slots=True)
 class GpuMemory:
     """Bytes. ``used`` is what nvidia-smi shows (without ``reserved``); ``unattributed`` is what of
-    ``used`` no owner row with a size explains.
+    ``used`` no owner row with a size explains. ``unified``: the card has no memory of its own and
+    shares the host's, so all of these are ``None`` for good.
     """
 
     total: int | None
@@ -84,6 +85,7 @@ class GpuMemory:
     reserved: int | None
     free: int | None
     unattributed: int | None = None
+    unified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,61 @@ class Clocks:
 
     graphics: int | None
     memory: int | None
+
+
+LinkKind = Literal["nvlink", "board", "switch", "switches", "host_bridge", "node", "system"]
+"""How two cards are joined, the nearest first: NVLink, one board, one PCIe switch, several, one host
+bridge, one processor's memory, the link between processors.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The way from a card to the card of NVML index ``index``."""
+
+    index: int
+    kind: LinkKind
+
+
+@dataclass(frozen=True, slots=True)
+class Pcie:
+    """The card's way to the host: bytes per second as the card receives and sends them, the
+    generation and the number of lanes now in use (both fall while the card idles), and of lanes at most.
+    """
+
+    receive: int | None
+    send: int | None
+    generation: int | None
+    lanes: int | None
+    most_lanes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EccErrors:
+    """Memory errors since the driver was loaded."""
+
+    corrected: int | None
+    uncorrected: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDetail:
+    """What is shown of a card on demand; all but the first two is read rarely.
+
+    ``performance`` is the N of P-state PN: 0 is the fastest. ``fan`` is a fraction of the highest
+    speed, as intended, not measured. ``ecc``: ``None`` with the reason ``not_supported`` where the
+    card has none, or has it switched off. ``mig`` tells whether the card is cut into instances, whose
+    uuids are ``instances``. ``unknown`` names fields of ``pcie`` and ``ecc`` with a dot.
+    """
+
+    performance: int | None = None
+    fan: float | None = None
+    pcie: Pcie | None = None
+    ecc: EccErrors | None = None
+    mig: bool | None = None
+    instances: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    unknown: Unknown = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +170,7 @@ class GpuReading:
     Bytes, fractions, degrees Celsius, watts. ``used`` is without ``reserved`` where the driver tells
     them apart, as nvidia-smi shows it.
     ``processes`` is ``None`` when the list could not be read, which is not an empty list.
+    ``total`` has the reason ``not_supported`` on a card that shares the host's memory.
     ``minor`` is the N of ``/dev/nvidiaN`` and differs from the NVML index in containers.
     ``uuid`` and ``name`` are empty when the card was lost before it could say them.
     """
@@ -134,6 +192,7 @@ class GpuReading:
     throttle: tuple[str, ...] = ()
     processes: tuple[NvmlProcess, ...] | None = None
     unknown: Unknown = field(default_factory=dict)
+    detail: GpuDetail = GpuDetail()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +204,39 @@ class DriverReading:
     age: float | None = None
 
 
+CauseCode = Literal[
+    "orphaned",
+    "kernel_wait",
+    "zombie_leader",
+    "notebook",
+    "just_ended",
+    "unsized",
+    "driver_reserve",
+    "nothing_visible",
+]
+"""Why memory may be in use without an owner: trainers or their workers whose parent is gone; a process
+that waits in the kernel; a dead leader whose threads live on; a notebook's kernel; a holder that ended
+moments ago; a holder that stands beside without a size; what a driver of the first kind keeps; none of these.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A likely cause of unexplained memory. ``pids`` are local processes that it is about."""
+
+    code: CauseCode
+    pids: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """One row of a card's owner table.
 
     ``pid`` is always a PID of this namespace; a host PID goes to ``host_pid`` and gets no action.
-    ``memory`` is bytes on this card.
+    ``memory`` is bytes on this card, ``resident`` bytes of the host's memory, ``cpu_used`` CPUs since
+    the last look, ``started_at`` epoch seconds. ``title`` is what the process calls itself, from
+    outside: a notebook's file, the part of a server. ``ancestors`` are the PIDs of parent, its parent,
+    and so on. ``causes`` stand in the row of unexplained memory only, the likeliest first.
     """
 
     pid: int | None
@@ -165,6 +251,12 @@ class Owner:
     command: tuple[str, ...] = ()
     state: ProcessState = "unknown"
     unknown: Unknown = field(default_factory=dict)
+    title: str | None = None
+    cpu_used: float | None = None
+    resident: int | None = None
+    started_at: float | None = None
+    ancestors: tuple[int, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +279,7 @@ class Gpu:
     peak_memory: int | None
     owners: tuple[Owner, ...]
     unknown: Unknown = field(default_factory=dict)
+    detail: GpuDetail = GpuDetail()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +353,9 @@ class Holder:
 class ProcessInfo:
     """What is shown of a local process, secrets masked; text fields are otherwise raw, whoever shows
     them cleans them. An empty ``command`` or ``environment`` that could not be read is in ``unknown``.
+    ``cpu_used`` is CPUs since the last look, ``resident`` bytes of the host's memory, ``started_at``
+    epoch seconds; ``title`` as in ``Owner``. A zombie with more than one thread is a dead leader whose
+    threads live on.
     """
 
     pid: int
@@ -272,3 +368,8 @@ class ProcessInfo:
     rank: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     unknown: Unknown = field(default_factory=dict)
+    title: str | None = None
+    cpu_used: float | None = None
+    resident: int | None = None
+    started_at: float | None = None
+    threads: int = 1

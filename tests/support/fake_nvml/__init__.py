@@ -23,7 +23,7 @@ class CompilerMissingError(Exception):
 
 @dataclass(frozen=True)
 class FakeGpu:
-    """One card: bytes, percent, milliwatts, degrees Celsius, MHz, bits.
+    """One card: bytes, percent, milliwatts, degrees Celsius, MHz, bits, KB/s.
 
     ``used`` is without what ``live``, ``extra`` and matched processes add to it.
     """
@@ -42,6 +42,17 @@ class FakeGpu:
     clock: int = 210
     memory_clock: int = 405
     throttle: int = 0x1
+    performance: int = 8
+    fan: int = 30
+    ecc: int = 1
+    corrected: int = 0
+    uncorrected: int = 0
+    mig: int = 0
+    instances: int = 0
+    receive: int = 0
+    send: int = 0
+    generation: int = 4
+    lanes: int = 16
 
     def line(self) -> str:
         """The card as a directive of the state file."""
@@ -138,8 +149,8 @@ class FakeNvml:
         """Replace the state; running programs see it at their next call.
 
         ``rules`` are directives of the state file as they stand: ``error``, ``sleep``, ``crash``,
-        ``print``, ``match`` (the head of ``fake_nvml.c`` explains them). A program that opened its session under
-        another ``session`` number gets error 999 everywhere until it opens a new one.
+        ``print``, ``match``, ``link`` (the head of ``fake_nvml.c`` explains them). A program that opened
+        its session under another ``session`` number gets error 999 everywhere until it opens a new one.
         """
         lines = [f"driver {driver}", f"nvml {nvml}", f"session {session}"]
         lines += [gpu.line() for gpu in gpus]

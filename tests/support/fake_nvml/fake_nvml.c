@@ -10,7 +10,9 @@
  *   session N                 sessions opened under another N answer 999 until they are opened again
  *   gpu KEY=VALUE ... name=THE REST OF THE LINE
  *       uuid minor bus total used reserved utilization power limit temperature clock memory_clock throttle
- *       (bytes, percent, milliwatts, degrees, MHz, bits); used is without what processes add
+ *       performance fan ecc corrected uncorrected mig instances receive send generation lanes
+ *       (bytes, percent, milliwatts, degrees, MHz, bits, KB/s); used is without what processes add
+ *   link GPU GPU LEVEL [nvlink]     how two cards are joined, as NVML's topology level; else 50
  *   process GPU compute|graphics PID BYTES|na [live|extra]
  *       live:  listed, and its bytes added to used, only while PID lives in this PID namespace
  *       extra: its bytes are added to used, always
@@ -48,13 +50,16 @@ enum {
 #define NOT_AVAILABLE (~0ULL)
 #define MEMORY_V2 0x02000028u
 
-enum { SLICE_MS = 10, MAX_GPUS = 64, MAX_PROCESSES = 4096, MAX_RULES = 64, MAX_MATCHES = 16, MAX_NEEDLES = 8, TEXT = 256 };
+enum { SLICE_MS = 10, MAX_GPUS = 64, MAX_PROCESSES = 4096, MAX_RULES = 64, MAX_LINKS = 64, MAX_INSTANCES = 8, MAX_MATCHES = 16, MAX_NEEDLES = 8, TEXT = 256 };
 
 struct gpu {
     char uuid[TEXT], bus[TEXT], name[TEXT];
     u64 total, used, reserved, throttle;
     unsigned minor, utilization, power, limit, temperature, clock, memory_clock;
+    unsigned performance, fan, ecc, mig, instances, receive, send, generation, lanes;
+    u64 corrected, uncorrected;
 };
+struct link { unsigned one, other, level; int nvlink; };
 struct process { unsigned gpu; int graphics; unsigned pid; u64 bytes; int live, extra; };
 struct match { unsigned gpu; u64 bytes; char env[MAX_NEEDLES][TEXT]; int envs; char argv[TEXT]; };
 struct rule { char name[TEXT]; int gpu, value; };
@@ -66,15 +71,16 @@ static struct {
     struct gpu gpus[MAX_GPUS];
     struct process processes[MAX_PROCESSES];
     struct match matches[MAX_MATCHES];
+    struct link links[MAX_LINKS];
     struct rules errors, crashes, sleeps;
-    int gpu_count, process_count, match_count;
+    int gpu_count, process_count, match_count, link_count;
 } state;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stat seen;
 static int users;         /* open sessions of this process */
 static unsigned opened;   /* state.session when the first of them was opened */
-static char handles[MAX_GPUS];
+static char handles[MAX_GPUS], instances[MAX_GPUS][MAX_INSTANCES];
 
 /* ---- the state file ---------------------------------------------------------------------------- */
 
@@ -131,6 +137,28 @@ static void read_gpu(const char *line)
     gpu->clock = number(line, "clock");
     gpu->memory_clock = number(line, "memory_clock");
     gpu->throttle = number(line, "throttle");
+    gpu->performance = number(line, "performance");
+    gpu->fan = number(line, "fan");
+    gpu->ecc = number(line, "ecc");
+    gpu->corrected = number(line, "corrected");
+    gpu->uncorrected = number(line, "uncorrected");
+    gpu->mig = number(line, "mig");
+    gpu->instances = number(line, "instances");
+    gpu->receive = number(line, "receive");
+    gpu->send = number(line, "send");
+    gpu->generation = number(line, "generation");
+    gpu->lanes = number(line, "lanes");
+}
+
+static void read_link(const char *line)
+{
+    struct link link = {0};
+    char mark[TEXT] = "";
+    if (state.link_count == MAX_LINKS ||
+        sscanf(line, "link %u %u %u %255s", &link.one, &link.other, &link.level, mark) < 3)
+        refuse(line);
+    link.nvlink = strcmp(mark, "nvlink") == 0;
+    state.links[state.link_count++] = link;
 }
 
 static void read_process(const char *line)
@@ -185,6 +213,8 @@ static void read_line(const char *line)
         read_gpu(line);
     else if (strcmp(word, "process") == 0)
         read_process(line);
+    else if (strcmp(word, "link") == 0)
+        read_link(line);
     else if (strcmp(word, "match") == 0)
         read_match(line);
     else if (strcmp(word, "error") == 0)
@@ -470,8 +500,26 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 
 DEVICE_CALL(nvmlDeviceGetName, (nvmlDevice_t device, char *text, unsigned size),
             { result = copy(card->name, text, size); })
-DEVICE_CALL(nvmlDeviceGetUUID, (nvmlDevice_t device, char *text, unsigned size),
-            { result = copy(card->uuid, text, size); })
+/* A handle that is no card's may be an instance's. */
+static int instance_uuid(nvmlDevice_t device, char *text)
+{
+    long at = (char *)device - &instances[0][0];
+    if (at < 0 || at >= MAX_GPUS * MAX_INSTANCES)
+        return 0;
+    sprintf(text, "MIG-%08lx-0000-0000-0000-%012lx", at / MAX_INSTANCES, at % MAX_INSTANCES);
+    return 1;
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *text, unsigned size)
+{
+    int index = gpu_of(device);
+    if (instance_uuid(device, text))
+        return leave(SUCCESS);
+    nvmlReturn_t result = enter("nvmlDeviceGetUUID", index, 1);
+    if (result == SUCCESS && (index < 0 || index >= state.gpu_count))
+        result = INVALID_ARGUMENT;
+    return leave(result == SUCCESS ? copy(state.gpus[index].uuid, text, size) : result);
+}
 DEVICE_CALL(nvmlDeviceGetMinorNumber, (nvmlDevice_t device, unsigned *minor), { *minor = card->minor; })
 DEVICE_CALL(nvmlDeviceGetIndex, (nvmlDevice_t device, unsigned *number), { *number = (unsigned)index; })
 
@@ -527,6 +575,48 @@ DEVICE_CALL(nvmlDeviceGetClockInfo, (nvmlDevice_t device, unsigned type, unsigne
 DEVICE_CALL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t device, u64 *bits), { *bits = card->throttle; })
 DEVICE_CALL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t device, u64 *bits),
             { *bits = card->throttle; })
+
+DEVICE_CALL(nvmlDeviceGetPerformanceState, (nvmlDevice_t device, unsigned *number),
+            { *number = card->performance; })
+DEVICE_CALL(nvmlDeviceGetFanSpeed, (nvmlDevice_t device, unsigned *percent), { *percent = card->fan; })
+DEVICE_CALL(nvmlDeviceGetEccMode, (nvmlDevice_t device, unsigned *current, unsigned *pending),
+            { *current = *pending = card->ecc; })
+DEVICE_CALL(nvmlDeviceGetTotalEccErrors, (nvmlDevice_t device, unsigned kind, unsigned counter, u64 *count), {
+    if (counter != 0)
+        result = INVALID_ARGUMENT;
+    *count = kind == 0 ? card->corrected : card->uncorrected;
+})
+DEVICE_CALL(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned *current, unsigned *pending),
+            { *current = *pending = card->mig; })
+DEVICE_CALL(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t device, unsigned *count), { *count = MAX_INSTANCES; })
+DEVICE_CALL(nvmlDeviceGetMigDeviceHandleByIndex,
+            (nvmlDevice_t device, unsigned number, nvmlDevice_t *instance), {
+    if (number % 2 != 0 || number / 2 >= card->instances) /* instances need not be numbered without gaps */
+        result = NOT_FOUND;
+    else
+        *instance = (nvmlDevice_t)&instances[index][number / 2];
+})
+DEVICE_CALL(nvmlDeviceGetPcieThroughput, (nvmlDevice_t device, unsigned counter, unsigned *rate),
+            { *rate = counter == 1 ? card->receive : card->send; })
+DEVICE_CALL(nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t device, unsigned *number),
+            { *number = card->generation; })
+DEVICE_CALL(nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t device, unsigned *lanes), { *lanes = card->lanes; })
+DEVICE_CALL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned *lanes), { *lanes = 16; })
+
+static struct link joined(int one, nvmlDevice_t peer)
+{
+    int other = (int)((char *)peer - handles);
+    for (int at = 0; at < state.link_count; at++) {
+        struct link link = state.links[at];
+        if (((int)link.one == one && (int)link.other == other) || ((int)link.one == other && (int)link.other == one))
+            return link;
+    }
+    return (struct link){0, 0, 50, 0};
+}
+DEVICE_CALL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t device, nvmlDevice_t peer, unsigned *level),
+            { *level = joined(index, peer).level; })
+DEVICE_CALL(nvmlDeviceGetP2PStatus, (nvmlDevice_t device, nvmlDevice_t peer, unsigned caps, unsigned *status),
+            { *status = caps == 2 && joined(index, peer).nvlink ? 0 : 5; })
 
 struct process_info { unsigned pid; u64 bytes; unsigned gpu_instance, compute_instance; };
 
