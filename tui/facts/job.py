@@ -10,6 +10,9 @@ from tui.facts.unknown import Unknown
 JOB_SCHEMA = 1
 """Schema number of ``job.json``; a folder of another number is named and left alone."""
 
+KEEPER_TITLE = "llamaherd-keep"
+"""The process title (``/proc/PID/comm``) of every keeper."""
+
 JobKind = Literal["training", "service"]
 JobState = Literal["starting", "running", "stopping", "stuck", "ended", "lost"]
 Ending = Literal["finished", "stopped", "stopped_saved", "failed", "untrained", "partial", "unknown"]
@@ -53,6 +56,29 @@ class ExitStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Graces:
+    """How long a stop waits at each of its steps, in seconds.
+
+    ``interrupt`` must outlast the 30 s that torchrun gives its ranks. A cooperative save may take
+    longer than ``cooperate`` while output files grow (never still for ``quiet``), up to
+    ``cooperate_limit``. ``leftover``: once all that were asked are gone, what they left gets this long
+    (data loaders see after 5 s that their trainer is gone). ``look``: how long the answer whether a
+    checkpoint is being written may take. ``settle``: what a run leaves behind when it ends by itself.
+    """
+
+    look: float = 2.0
+    wait_save: float = 120.0
+    cooperate: float = 120.0
+    cooperate_limit: float = 600.0
+    quiet: float = 30.0
+    interrupt: float = 35.0
+    leftover: float = 6.0
+    terminate: float = 10.0
+    kill: float = 20.0
+    settle: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class LadderStep:
     """One step that a stop took. ``left`` counts the members alive after it; seconds are from the
     stop request, on the keeper's monotonic clock.
@@ -87,7 +113,10 @@ class JobRecord:
     """``job.json``: the facts that the keeper writes. How a run ended is derived, not stored.
 
     ``environment`` holds only what this program set for the command, never what was inherited.
-    ``oom_kills_start``/``oom_kills_end`` are the cgroup's counter around the run.
+    ``oom_kills_start``/``oom_kills_end`` are the cgroup's counter around the run. ``exit`` is of the
+    main process, and ``None`` for good where no keeper was its parent. ``stop`` is there only if a stop
+    was asked for before the main process ended; what it left behind when it ended by itself is
+    ``swept``. ``error`` says why the command never ran: what failed, the name of the errno, on what.
     """
 
     id: str
@@ -113,6 +142,7 @@ class JobRecord:
     stop: StopReport | None = None
     swept: tuple[Member, ...] = ()
     adopted: int = 0
+    graces: Graces = field(default_factory=Graces)
     oom_kills_start: int | None = None
     oom_kills_end: int | None = None
 
