@@ -6,9 +6,12 @@ Everything is a function of the tick, so that two runs paint the same screens.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from tui.facts.finding import Action, Finding
-from tui.facts.job import ExitStatus, Job, LadderStep, Member, StopReport
+from tui.app.desk import Loss, Preview
+from tui.facts.errors import LlamaherdError
+from tui.facts.finding import Finding
+from tui.facts.job import Job, LadderStep, Member, RequestKind, StopReport
 from tui.facts.machine import (
     Clocks,
     Disk,
@@ -52,6 +55,40 @@ class RecordedFeed:
 
     def close(self) -> None:
         pass
+
+
+class RecordedDesk:
+    """A desk that has two configs, remembers what was asked of it, and refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.started: list[Path] = []
+        self.stopped: list[tuple[str, RequestKind]] = []
+        self.refusal: LlamaherdError | None = None
+
+    def configs(self) -> Sequence[Path]:
+        return [Path("configs/qwen-lora.yaml"), Path("configs/broken.yaml")]
+
+    def prepare(self, config: Path, overrides: tuple[str, ...]) -> Preview:
+        if config.stem == "broken":
+            raise LlamaherdError("config_missing", path=str(config))
+        command = ("llamafactory-cli", "train", "/root/autodl-tmp/.llamaherd/jobs/<new>/config.yaml")
+        added = (("LLAMABOARD_ENABLED", "1"),)
+        return Preview(command, "/root/LLaMA-Factory", "saves/qwen2.5-7b/lora/sft", added, config)
+
+    def start(self, preview: Preview) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        assert isinstance(preview.launch, Path)
+        self.started.append(preview.launch)
+        return RUN
+
+    def loss(self, job: Job) -> Loss:
+        return Loss(17, 50)
+
+    def stop(self, job: Job, kind: RequestKind) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.stopped.append((job.id, kind))
 
 
 def gpu(
@@ -263,11 +300,10 @@ def one_gpu(tick: int = 0, *, findings: tuple[Finding, ...] | None = None) -> Sn
 
 def low_disk() -> Finding:
     return Finding(
-        "disk_low",
+        "disk_nearly_full",
         "warning",
         "/",
         {"path": "/", "free": int(3.1 * GIB), "total": 30 * GIB},
-        (Action("log", (RUN,)),),
     )
 
 
@@ -349,4 +385,39 @@ def snapshot(
     )
 
 
-STOPPED = ExitStatus(signal=2)
+def write_logs(snapshot: Snapshot, folder: Path) -> Snapshot:
+    """The same picture, its jobs' folders being real ones that hold a log."""
+    return replace(snapshot, jobs=tuple(_with_log(item, folder / item.id) for item in snapshot.jobs))
+
+
+def _with_log(item: Job, folder: Path) -> Job:
+    if item.folder is None:
+        return item
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.log").write_text(
+        _data("out-of-memory.log") if item.ending == "failed" else log_text(item)
+    )
+    return replace(item, folder=str(folder))
+
+
+def log_text(item: Job) -> str:
+    step = (item.progress.step if item.progress else None) or 0
+    total = (item.progress.total if item.progress else None) or 0
+    lines = [_data("train-head.log").format(total=total)]
+    for at in range(5, step + 1, 5):
+        loss = 1.92 * math.exp(-at / 140) + 0.61 + 0.02 * math.sin(at)
+        lines.append(
+            f"{{'loss': {loss:.4f}, 'grad_norm': 0.8871, 'learning_rate': 9.1e-05, 'epoch': {at / 100}}}"
+        )
+        if at % 50 == 0:
+            folder = f"saves/qwen2.5-7b/lora/sft/checkpoint-{at}"
+            lines.append(
+                f"[INFO|trainer.py:4309] 2026-05-28 20:40:12,118 >> Saving model checkpoint to {folder}"
+            )
+    share = step / max(total, 1)
+    bar = f"{share:4.0%}|{'█' * int(10 * share):<10}| {step}/{total} [12:04<08:31,  3.62s/it]"
+    return "\n".join([*lines, f"\r{bar}"])
+
+
+def _data(name: str) -> str:
+    return (Path(__file__).parent.parent / "data" / "screen" / name).read_text()

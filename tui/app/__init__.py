@@ -1,5 +1,6 @@
 """The screen. The only importer of Textual, which is loaded when the screen opens and not before."""
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,9 @@ def run(options: Options) -> int:
         sentence = tr("The screen needs a terminal (TERM is not dumb). `llamaherd status` works anywhere.")
         sys.stderr.write(f"llamaherd: {sentence}\n")
         return EXIT_USAGE
+    # Collecting garbage while importing finds none and takes a tenth of the time to the first frame;
+    # the app turns it on again once that is painted.
+    gc.disable()
     from tui.app.session import open_screen
 
     return open_screen(options)

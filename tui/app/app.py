@@ -1,10 +1,11 @@
 """The app: it wires feed, screens and commands, and holds the scene; everything else is elsewhere."""
 
+import gc
 import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
@@ -17,16 +18,18 @@ from tui.app.follow import LOG_NAME, Follower, LogView
 from tui.app.frame_diff import DiffedApp
 from tui.app.graphs import ASCII_PEN, PEN
 from tui.app.history import History
-from tui.app.log_screen import LogScreen
 from tui.app.options import Options
 from tui.app.overview import Overview
 from tui.app.scene import STALE_AFTER, Scene
 from tui.app.sheet import Sheet
-from tui.app.themes import DARK, LIGHT, THEMES
+from tui.app.themes import DARK, LIGHT, THEMES, colours_of
 from tui.app.view import View
 from tui.app.widgets.lines import FootLine
 from tui.app.widgets.panel import Panel
 from tui.text.translate import language, set_language, tr
+
+if TYPE_CHECKING:
+    from tui.app.log_screen import LogScreen
 
 _BEHIND_AFTER = 3
 """Intervals without a new picture after which the screen says so."""
@@ -75,6 +78,8 @@ class HerdApp(DiffedApp, inherit_bindings=False):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        gc.freeze()  # what was imported stays for good
+        gc.enable()
         self._feed.start()
         self._arrived = time.monotonic()
         self.set_interval(ASK_EVERY, self.look)
@@ -90,7 +95,9 @@ class HerdApp(DiffedApp, inherit_bindings=False):
             self._change(snapshot=snapshot, behind=None, log=self._follower.latest())
             self._follow_main()
         elif now - self._arrived > max(STALE_AFTER, _BEHIND_AFTER * self.options.interval):
-            self._change(behind=float(int(now - self._arrived)))
+            behind = float(int(now - self._arrived))
+            if behind != self.scene.behind:
+                self._change(behind=behind)
 
     def _follow_main(self) -> None:
         """The log of the job in focus is read in a thread; its newest lines come with the next look."""
@@ -98,8 +105,10 @@ class HerdApp(DiffedApp, inherit_bindings=False):
         self._follower.follow(Path(main.folder) / LOG_NAME if main is not None and main.folder else None)
 
     @property
-    def log_screen(self) -> LogScreen | None:
+    def log_screen(self) -> "LogScreen | None":
         """The log view while it is in front."""
+        from tui.app.log_screen import LogScreen
+
         return self.screen if isinstance(self.screen, LogScreen) else None
 
     def _change(self, **changes: object) -> None:
@@ -156,6 +165,8 @@ class HerdApp(DiffedApp, inherit_bindings=False):
 
     def open_log(self) -> None:
         """The log of the job in focus."""
+        from tui.app.log_screen import LogScreen
+
         if self.scene.main is not None:
             self.back_to_overview()
             self.push_screen(LogScreen())
@@ -210,6 +221,7 @@ class HerdApp(DiffedApp, inherit_bindings=False):
     def switch_theme(self) -> None:
         """Dark and light in turn."""
         self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+        self._change(colours=colours_of(self.theme))
         self.repaint()
 
     def repaint(self) -> None:

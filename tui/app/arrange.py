@@ -6,6 +6,7 @@ is left out by rank; what is left over goes to those that can use it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 LEAST_WIDTH, LEAST_HEIGHT = 60, 18
 WIDE = 120
@@ -24,13 +25,19 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """How much height a panel asks for; ``rank`` 0 is the last to be left out."""
+    """How much height a panel asks for; ``rank`` 0 is the last to be left out.
+
+    ``unit``: it can only use so many more lines at a time (one more for every card). ``extra``: it comes
+    only when everybody else has what is ideal.
+    """
 
     name: str
     least: int
     ideal: int
     most: int
     rank: int
+    unit: int = 1
+    extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ def _wants(contents: Contents, frame: int) -> Mapping[str, Want]:
             frame + (2 if no_cards else cards * 2),
             frame + (4 if no_cards else cards * tall),
             0,
+            unit=cards,
         ),
         "training": Want(
             "training", frame + 4, frame + 5, frame + 17 if contents.gpus > 2 else frame + 20, 1
@@ -92,7 +100,7 @@ def _wants(contents: Contents, frame: int) -> Mapping[str, Want]:
             "jobs", frame + 1, frame + min(max(contents.jobs, 1), 4), frame + max(contents.jobs, 1), 3
         ),
         "findings": Want("findings", frame + 1, frame + 2, frame + 3 * max(contents.findings, 1), 4),
-        "tail": Want("tail", frame + 4, frame + 5, 200, 5),
+        "tail": Want("tail", frame + 4, frame + 5, 200, 5, extra=True),
     }
 
 
@@ -110,19 +118,27 @@ def share(room: int, wants: Sequence[Want]) -> Mapping[str, int]:
     """Heights by name that add up to ``room`` (when anything fits at all).
 
     First everybody's least, the last rank left out until that fits; then the ideals, in the order of
-    rank; then up to the most; what nobody can use goes to the last panel.
+    rank; then the extras; then up to the most; what nobody can use goes to the last panel.
     """
-    kept = sorted(wants, key=lambda want: want.rank)
+    ranked = sorted(wants, key=lambda want: want.rank)
+    kept = [want for want in ranked if not want.extra]
     while kept and sum(want.least for want in kept) > room:
         kept.pop()
     heights = {want.name: want.least for want in kept}
-    left = room - sum(heights.values())
-    for goal in ("ideal", "most"):
-        for want in kept:
-            step = min(left, max(0, getattr(want, goal) - heights[want.name]))
-            heights[want.name] += step
-            left -= step
-    if kept and left:
+    _grow(heights, kept, room, "ideal")
+    for want in ranked:
+        if want.extra and kept and room - sum(heights.values()) >= want.least:
+            heights[want.name] = want.least
+            kept.append(want)
+    _grow(heights, kept, room, "most")
+    if kept:
         lowest = [want for want in wants if want.name in heights][-1]
-        heights[lowest.name] += left
+        heights[lowest.name] += room - sum(heights.values())
     return heights
+
+
+def _grow(heights: dict[str, int], wants: Sequence[Want], room: int, goal: Literal["ideal", "most"]) -> None:
+    for want in wants:
+        wanted = (want.ideal if goal == "ideal" else want.most) - heights[want.name]
+        step = max(0, min(room - sum(heights.values()), wanted))
+        heights[want.name] += step - step % want.unit

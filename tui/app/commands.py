@@ -267,6 +267,11 @@ class Back(Command):
     help = tr_noop("Back to the overview.")
 
     @classmethod
+    def available(cls, app: "HerdApp") -> bool:
+        """There must be something to leave."""
+        return len(app.screen_stack) > 1
+
+    @classmethod
     def run(cls, app: "HerdApp") -> None:
         """Close the uppermost screen."""
         if len(app.screen_stack) > 1:
@@ -347,11 +352,11 @@ GLOBAL: tuple[type[Command], ...] = (
     StopRun,
     ShowLog,
     ShowOwners,
-    ShowOverview,
-    Pause,
-    SwitchLanguage,
     ShowHelp,
     Leave,
+    Pause,
+    SwitchLanguage,
+    ShowOverview,
     SwitchTheme,
     Repaint,
     FailDemo,

@@ -40,7 +40,7 @@ class HelpPanel(Panel):
 def _command_lines(command: type[Command], scene: Scene, cells: int) -> list[Line]:
     if command.name == "fail_demo" and not scene.demo:
         return []
-    keys = " ".join(key_name(key) for key in command.keys)
+    keys = " ".join(key_name(key) for key in command.keys if not key.startswith("ctrl"))
     blocked = command.changes and scene.readonly
     label = tr(command.label)
     head = 14

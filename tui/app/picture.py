@@ -28,6 +28,7 @@ _LINES: dict[str, tuple[tuple[float, float, float, float], ...]] = {
     "╸": ((0, _H / 2, _W / 2, _H / 2),),
     "╍": ((0.5, _H / 2, 3.5, _H / 2), (5.5, _H / 2, 8.5, _H / 2)),
     "│": ((_W / 2, 0, _W / 2, _H),),
+    "█": ((0, _H / 2, _W + 0.3, _H / 2),),
 }
 _HEAVY = frozenset("━╸╍")
 _CORNERS = {
@@ -91,36 +92,25 @@ def _row(strip: Strip, top: float, background: str) -> Iterator[str]:
         front, back = _colours(segment.style)
         width = sum(map(get_character_cell_size, segment.text)) * CELL_WIDTH
         if back != background:
-            yield f'<rect x="{x:g}" y="{top:g}" width="{width:g}" height="{CELL_HEIGHT:g}" fill="{back}"/>'
+            # A hair wider, so that neighbours leave no seam.
+            yield _rect(x, top, width + 0.4, back)
         yield from _text(segment.text, segment.style, x, top, front)
         x += width
 
 
+def _rect(x: float, top: float, width: float, colour: str) -> str:
+    return f'<rect x="{x:g}" y="{top:g}" width="{width:g}" height="{CELL_HEIGHT:g}" fill="{colour}"/>'
+
+
 def _text(text: str, style: Style | None, x: float, top: float, colour: str) -> Iterator[str]:
-    """Words as text, blocks as rectangles, frames as lines."""
+    """Blocks as rectangles, frames as lines, every other character at its own place: no ligatures."""
     weight = ' font-weight="700"' if style is not None and style.bold else ""
-    word, start = "", x
     for character in text:
-        cells = get_character_cell_size(character)
-        shape = _shape(character, x, top, colour)
-        plain = shape is None and character != " " and cells == 1
-        if not plain and word:
-            yield _word(word, start, top, colour, weight)
-            word = ""
-        if shape is not None:
-            yield shape
-        elif plain:
-            start = start if word else x
-            word += character
-        elif cells == 2:
-            yield _word(character, x, top, colour, weight)
-        x += cells * CELL_WIDTH
-    if word:
-        yield _word(word, start, top, colour, weight)
-
-
-def _word(word: str, x: float, top: float, colour: str, weight: str) -> str:
-    return f'<text x="{x:g}" y="{top + _BASELINE:g}" fill="{colour}"{weight}>{escape(word)}</text>'
+        if character != " ":
+            yield _shape(character, x, top, colour) or (
+                f'<text x="{x:g}" y="{top + _BASELINE:g}" fill="{colour}"{weight}>{escape(character)}</text>'
+            )
+        x += get_character_cell_size(character) * CELL_WIDTH
 
 
 def _shape(character: str, x: float, top: float, colour: str) -> str | None:
@@ -134,7 +124,7 @@ def _shape(character: str, x: float, top: float, colour: str) -> str | None:
             for column, row in places
         )
     if character in _LINES:
-        stroke = 4.2 if character in _HEAVY else 1.2
+        stroke = CELL_HEIGHT if character == "█" else 4.2 if character in _HEAVY else 1.2
         return "".join(
             f'<path d="M{x + x1:g} {top + y1:g}L{x + x2:g} {top + y2:g}"'
             f' stroke="{colour}" stroke-width="{stroke}"/>'

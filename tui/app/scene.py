@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tui.app.follow import LogView
 from tui.app.graphs import PEN, Pen
 from tui.app.history import History
+from tui.app.themes import DARK, Colours, colours_of
 from tui.facts.job import Job
 from tui.facts.machine import Gpu, Owner
 from tui.facts.snapshot import Snapshot
@@ -32,6 +33,7 @@ class Scene:
     paused: bool = False
     behind: float | None = None
     log: LogView = field(default_factory=LogView)
+    colours: Colours = field(default_factory=lambda: colours_of(DARK.name))
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

@@ -59,9 +59,9 @@ class Sheet(ModalScreen[None]):
         """One panel."""
         yield SheetPanel(id="sheet")
 
-    def on_mount(self) -> None:
-        """With its right size from the first frame on."""
-        self._resize()
+    def on_screen_resume(self) -> None:
+        """With its right size and what is known from the first frame on."""
+        self.show(self.herd.scene)
 
     def on_resize(self) -> None:
         """Another terminal size."""

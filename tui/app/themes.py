@@ -1,6 +1,14 @@
-"""The colours. Every one is named by its meaning; the stylesheet gives them to inks and frames."""
+"""The colours. Every one is named by its meaning; inks and frames take them from the theme by name."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rich.style import Style
+from textual.color import Color
 from textual.theme import Theme
+
+from tui.app.ink import Ink
 
 DARK = Theme(
     name="llamaherd-dark",
@@ -51,3 +59,46 @@ LIGHT = Theme(
 )
 
 THEMES = (DARK, LIGHT)
+
+_INKS: Mapping[Ink, tuple[str, bool]] = {
+    "plain": ("foreground", False),
+    "dim": ("herd-dim", False),
+    "label": ("herd-label", False),
+    "strong": ("foreground", True),
+    "good": ("success", False),
+    "warn": ("warning", False),
+    "bad": ("error", True),
+    "accent": ("primary", False),
+    "track": ("herd-track", False),
+    "reserved": ("herd-dim", False),
+    "heat": ("herd-heat", False),
+    "key": ("primary", True),
+    "tag": ("background", True),
+}
+"""Ink to the name of its colour, and whether it is bold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """What is laid over a panel's own style: the style of every ink, and of the row of the cursor.
+
+    One table for all panels: a component class per ink would be computed for every panel, which took
+    longer than everything else before the first frame.
+    """
+
+    inks: Mapping[Ink, Style]
+    cursor: Style
+
+
+@lru_cache(maxsize=4)
+def colours_of(theme: str) -> Colours:
+    """The colours of one of our themes."""
+    named = next(known for known in THEMES if known.name == theme)
+    colours = named.to_color_system().generate() | named.variables
+    inks = {ink: Style(color=_rich(colours[name]), bold=bold) for ink, (name, bold) in _INKS.items()}
+    inks["tag"] += Style(bgcolor=_rich(colours["warning"]))
+    return Colours(inks, Style(bgcolor=_rich(colours["herd-cursor"]), bold=True))
+
+
+def _rich(colour: str) -> str:
+    return Color.parse(colour).hex6

@@ -1,5 +1,7 @@
 """The cards: one line each where room is short, a card with graphs where there is plenty."""
 
+from functools import lru_cache
+
 from tui.app.graphs import Pen, bar, columns_of, graph, spark
 from tui.app.history import BUCKET
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line, line_width, spread
@@ -33,7 +35,7 @@ class GpuPanel(Panel):
         if not snapshot.gpus:
             return Drawing(title, no_gpu_lines(snapshot, width))
         rows = max(1, height // len(snapshot.gpus))
-        names = max(len(short_gpu_name(card.name)) for card in snapshot.gpus)
+        names = max(len(_name(card.name)) for card in snapshot.gpus)
         lines: list[Line] = []
         for card in snapshot.gpus:
             drawn = _card(scene, card, width, rows, min(names, 18))
@@ -68,9 +70,7 @@ def _card(scene: Scene, card: Gpu, cells: int, rows: int, name_cells: int) -> li
             if card.state == "lost"
             else tr("the driver reported an error")
         )
-        first = clipped(
-            line(Span(f"{card.index} {short_gpu_name(card.name)}  ", "strong"), Span(text, "bad")), cells
-        )
+        first = clipped(line(Span(f"{card.index} {_name(card.name)}  ", "strong"), Span(text, "bad")), cells)
         return [first, *[EMPTY] * (rows - 1)]
     if rows == 1:
         return [_row(scene, card, cells, name_cells)]
@@ -94,7 +94,7 @@ def _memory_bar(card: Gpu, cells: int, pen: Pen) -> Line:
 
 
 def _row(scene: Scene, card: Gpu, cells: int, name_cells: int) -> Line:
-    name = cut_middle(short_gpu_name(card.name), name_cells, scene.pen.glyphs)
+    name = cut_middle(_name(card.name), name_cells, scene.pen.glyphs)
     head = line(cell(str(card.index), 2, "accent"), cell(name, name_cells + 1, "strong"))
     dim: Ink = "dim" if is_stale(card) else "plain"
     tail = line(
@@ -140,7 +140,7 @@ def _past(scene: Scene, card: Gpu, cells: int, indent: int) -> Line:
 
 def _tall(scene: Scene, card: Gpu, cells: int, rows: int) -> list[Line]:
     """A card of its own: name, memory bar, load, then graphs of the past in what is left."""
-    head = line(Span(f"{card.index} ", "accent"), Span(short_gpu_name(card.name), "strong"))
+    head = line(Span(f"{card.index} ", "accent"), Span(_name(card.name), "strong"))
     lines = [
         spread(head, _state_note(card), cells),
         _labelled(tr("memory"), _memory_bar(card, _bar_cells(cells), scene.pen), _memory_words(card), cells),
@@ -153,7 +153,7 @@ def _tall(scene: Scene, card: Gpu, cells: int, rows: int) -> list[Line]:
     ]
     left = rows - len(lines)
     if left >= 2:
-        lines += _graphs(scene, card, cells, left - (1 if left > 3 else 0))
+        lines += _graphs(scene, card, cells, left - (1 if left > 3 and len(scene.gpus) > 1 else 0))
     return [*lines, *[EMPTY] * (rows - len(lines))]
 
 
@@ -209,3 +209,8 @@ def _graphs(scene: Scene, card: Gpu, cells: int, rows: int) -> list[Line]:
 
 def _minutes(columns: int) -> int:
     return round(columns * BUCKET / 60)
+
+
+@lru_cache(maxsize=64)
+def _name(name: str) -> str:
+    return short_gpu_name(name)

@@ -11,7 +11,7 @@ from tui.facts.job import Job
 from tui.text.cells import fit, width
 from tui.text.names import state_or_ending
 from tui.text.translate import tr, tr_noop
-from tui.text.units import clock, duration, percent
+from tui.text.units import clock, percent
 
 
 class JobsPanel(Panel):
@@ -83,10 +83,16 @@ def _name(job: Job) -> str:
 
 def _tail(job: Job, now: float, zone: tzinfo | None) -> str:
     if job.state in LIVE:
-        since = duration(now - job.started_at) if job.started_at is not None else "-"
-        # Minutes only: a clock of seconds would be sent at every tick and says nothing more.
-        since = since.rsplit(":", 1)[0] + " min" if since.count(":") == 1 else since.rsplit(":", 1)[0] + " h"
+        since = _minutes(now - job.started_at) if job.started_at is not None else "-"
         if job.progress is not None and job.progress.fraction is not None:
             return f"{percent(job.progress.fraction)}  {since}"
         return since
     return clock(job.ended_at, now, zone)
+
+
+def _minutes(seconds: float) -> str:
+    """Without seconds: a clock of them would be sent at every tick and says nothing more."""
+    hours, minutes = divmod(max(0, int(seconds)) // 60, 60)
+    if hours:
+        return tr("{hours} h {minutes} min", hours=hours, minutes=minutes)
+    return tr("{count} min", count=minutes)

@@ -31,15 +31,23 @@ class TailPanel(Panel):
 
     def draw(self, scene: Scene, width: int, height: int) -> Drawing:
         """As many of the newest lines as there is room for."""
-        job = scene.main
-        title = tr("Log") if job is None else f"{tr('Log')} · {job_name(job)}"
+        title = _title(scene)
         view = scene.log
         if view.path is None:
             return Drawing(title, [line(Span(tr("No log here."), "dim"))])
         if view.error:
-            return Drawing(title, [line(Span(view.error, "warn"))])
+            return Drawing(title, [_unreadable(view)])
         newest = [*view.lines[-height:], *([view.unfinished] if view.unfinished else [])][-height:]
         return Drawing(title, [_one(text, width) for text in newest])
+
+
+def _title(scene: Scene) -> str:
+    job = scene.main
+    return tr("Log") if job is None else f"{tr('Log')}{scene.pen.separator}{job_name(job)}"
+
+
+def _unreadable(view: LogView) -> Line:
+    return line(Span(tr("The log cannot be read: {why}.", why=view.error), "warn"))
 
 
 def _one(text: str, cells: int) -> Line:
@@ -61,11 +69,11 @@ class LogPanel(Panel):
     def draw(self, scene: Scene, width: int, height: int) -> Drawing:
         """Every line; the panel's window is scrolled to the end while following."""
         view = scene.log
-        title = str(view.path) if view.path else tr("Log")
+        title = _title(scene)
         if view.path is None:
             return Drawing(title, [line(Span(part, "dim")) for part in wrap(no_log_text(), width)])
         if view.error:
-            return Drawing(title, [line(Span(view.error, "warn"))])
+            return Drawing(title, [_unreadable(view)])
         self._wrap(view, width)
         lines = self._wrapped
         if self.following:

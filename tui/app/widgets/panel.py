@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.content import Content
 from textual.geometry import Region
@@ -16,7 +15,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.app.ink import EMPTY, INKS, Drawing, Ink, Line, line_width
+from tui.app.ink import EMPTY, Drawing, Line, line_width
 from tui.app.scene import Scene
 from tui.text.cells import cut, width
 
@@ -24,7 +23,6 @@ from tui.text.cells import cut, width
 class Panel(Widget, can_focus=True):
     """A framed piece of the screen. A subclass says what it draws in ``draw``."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*(f"ink--{ink}" for ink in INKS), "panel--cursor"}
     CURSOR = False
     """Whether lines can be chosen with the arrow keys or a click."""
     about_text: ClassVar[str] = ""
@@ -54,7 +52,6 @@ class Panel(Widget, can_focus=True):
         self._caption: tuple[str, str] | None = None
         self._top = 0
         self._row: str | None = None
-        self._rich: dict[Ink, Style] = {}
 
     def draw(self, scene: Scene, width: int, height: int) -> Drawing:
         """What to show in so many cells and lines. More lines than ``height`` can be scrolled to."""
@@ -75,7 +72,8 @@ class Panel(Widget, can_focus=True):
     @property
     def row(self) -> str | None:
         """The row that the cursor stands on."""
-        return self._row if self._row in self._rows else self._first_row()
+        known = self._row is not None and self._row in self._rows
+        return self._row if known else self._first_row()
 
     def _first_row(self) -> str | None:
         return next((row for row in self._rows if row is not None), None)
@@ -115,26 +113,12 @@ class Panel(Widget, can_focus=True):
         """Textual asks for one line."""
         at = self._top + y
         spans = _at(self._lines, at)
-        chosen = at == self._cursor_line() and self.has_focus
-        background = self.rich_style
-        segments = [Segment(text, self._style(ink)) for text, ink in spans]
-        strip = Strip(segments, line_width(spans)).adjust_cell_length(self.size.width, background)
-        return (
-            strip.apply_style(self.get_component_rich_style("panel--cursor", partial=True))
-            if chosen
-            else strip
-        )
-
-    def _style(self, ink: Ink) -> Style:
-        style = self._rich.get(ink)
-        if style is None:
-            style = self._rich[ink] = self.get_component_rich_style(f"ink--{ink}")
-        return style
-
-    def notify_style_update(self) -> None:
-        """Colours have changed: forget the inks."""
-        super().notify_style_update()
-        self._rich.clear()
+        colours = self._scene.colours
+        base = self.rich_style
+        if self.has_focus and at == self._cursor_line():
+            base += colours.cursor
+        segments = [Segment(text, base + colours.inks[ink]) for text, ink in spans]
+        return Strip(segments, line_width(spans)).adjust_cell_length(self.size.width, base)
 
     def on_resize(self) -> None:
         """Another width: draw anew."""

@@ -3,8 +3,9 @@
 import itertools
 import math
 from datetime import tzinfo
+from functools import lru_cache
 
-from tui.app.graphs import bar, columns_of, graph, scaled, spark
+from tui.app.graphs import Pen, bar, columns_of, graph, scaled, spark
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line
 from tui.app.scene import LIVE, Scene
 from tui.app.widgets.panel import Panel
@@ -40,7 +41,7 @@ class TrainingPanel(Panel):
             return Drawing(title, [line(Span(tr("Looking for trainings"), "dim"))])
         if job is None:
             return Drawing(title, _nothing(scene, width))
-        title = f"{title} · {job_name(job)}" if width > 30 else title
+        title = f"{title}{scene.pen.separator}{job_name(job)}"
         progress = job.progress
         if job.state not in LIVE:
             return Drawing(title, ended_lines(job, scene, width, self.zone))
@@ -55,9 +56,12 @@ class TrainingPanel(Panel):
 
 def job_name(job: Job) -> str:
     """A short name: the config's file name, else the command."""
-    if job.config:
-        return outside(job.config.rsplit("/", 1)[-1], 60)
-    return outside(" ".join(job.command[:3]), 60) or job.id
+    return _short_name(job.config, job.command) or job.id
+
+
+@lru_cache(maxsize=256)
+def _short_name(config: str | None, command: tuple[str, ...]) -> str:
+    return outside(config.rsplit("/", 1)[-1] if config else " ".join(command[:3]), 60)
 
 
 def _nothing(scene: Scene, cells: int) -> list[Line]:
@@ -141,8 +145,7 @@ def _loss_line(job: Job, progress: Progress, scene: Scene, cells: int) -> Line:
     losses = _finite_losses(job, scene)
     if len(losses) > 3:
         cells_of_curve = 12
-        curve = scaled(_resampled(losses, columns_of(cells_of_curve, scene.pen)))
-        parts.append(line(Span(spark(curve, cells_of_curve, scene.pen), "heat")))
+        parts.append(line(Span(_spark(tuple(losses), cells_of_curve, scene.pen), "heat")))
     if progress.eval_loss is not None:
         parts.append(line(Span(tr("evaluation {loss}", loss=number(progress.eval_loss)))))
     if progress.last_checkpoint is not None:
@@ -203,18 +206,26 @@ def _curve(job: Job, scene: Scene, cells: int, rows: int) -> list[Line]:
     losses = _finite_losses(job, scene)
     if len(losses) < 4:
         return []
-    low, high = min(losses), max(losses)
     axis = 8
-    values = scaled(_resampled(losses, columns_of(cells - axis, scene.pen)))
-    drawn = graph(values, cells - axis, rows, scene.pen, filled=False)
-    labels = {0: number(high, 3), rows - 1: number(low, 3)}
+    labels = {0: number(max(losses), 3), rows - 1: number(min(losses), 3)}
     return [
         EMPTY,
         *[
             line(cell(labels.get(row, ""), axis - 1, "dim", "right"), Span(" "), Span(text, "heat"))
-            for row, text in enumerate(drawn)
+            for row, text in enumerate(_curve_rows(tuple(losses), cells - axis, rows, scene.pen))
         ],
     ]
+
+
+@lru_cache(maxsize=4)
+def _spark(losses: tuple[float, ...], cells: int, pen: Pen) -> str:
+    return spark(scaled(_resampled(list(losses), columns_of(cells, pen))), cells, pen)
+
+
+@lru_cache(maxsize=4)
+def _curve_rows(losses: tuple[float, ...], cells: int, rows: int, pen: Pen) -> list[str]:
+    # Drawn anew only when a loss was logged or the size changed.
+    return graph(scaled(_resampled(list(losses), columns_of(cells, pen))), cells, rows, pen, filled=False)
 
 
 def _resampled(values: list[float], columns: int) -> list[float | None]:
