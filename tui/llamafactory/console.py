@@ -2,6 +2,7 @@
 
 from tui.facts.training import RunLog
 from tui.llamafactory.bars import BarText, split_bars
+from tui.llamafactory.flood import worth_reading
 from tui.llamafactory.lines import LineReader
 from tui.llamafactory.plain import plain
 
@@ -31,9 +32,8 @@ class ConsoleParser:
             return
         self._fragment(bytes(self._pending), self._pending_at)
         *whole, last = others
-        for fragment in whole:
-            if fragment:
-                self._fragment(fragment[:FRAGMENT_LIMIT], at)
+        for fragment in worth_reading([piece for piece in whole if piece and not piece.isspace()]):
+            self._fragment(fragment[:FRAGMENT_LIMIT], at)
         self._pending.clear()
         self._keep(last, at)
 

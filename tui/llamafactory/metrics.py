@@ -71,6 +71,6 @@ def metric_point(values: Mapping[str, float], step: int | None = None) -> Metric
         learning_rate=values.get("learning_rate"),
         grad_norm=values.get("grad_norm"),
         epoch=values.get("epoch"),
-        eval_runtime=eval_seconds(values),
+        eval_runtime=None if "loss" in values else eval_seconds(values),
         tokens_seen=int(tokens) if tokens is not None and math.isfinite(tokens) else None,
     )

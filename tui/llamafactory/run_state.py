@@ -181,15 +181,14 @@ class RunState:
         if "train_loss" in values:
             self._train_metrics = dict(values)
             return
-        seconds = eval_seconds(values)
-        if seconds is not None:
-            self._end_eval(values, seconds, at)
-        elif "loss" in values and "epoch" in values:
+        if "loss" in values and "epoch" in values:
             self._metrics.add(metric_point(values))
             self.changed_at = at
             if self._steps.step is None and self.stage == "save" and self._in_loop:
                 # No bar tells that the save is over, but a loss is logged before its step's save.
                 self.enter("train", at)
+        elif (seconds := eval_seconds(values)) is not None:
+            self._end_eval(values, seconds, at)
 
     def take_final_eval(self, values: Mapping[str, float], at: float) -> None:
         """The closing ``***** eval metrics *****`` block. Without bars the same figures were printed as
