@@ -3,6 +3,7 @@
 import json
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -88,29 +89,36 @@ def test_samples_are_not_written_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "mine"
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder where no file can grow past 100 bytes; a write that would is cut short, as on a full disk."""
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file can grow past 100 bytes; a write that would is cut short, as on a full disk.
+
+    For as few lines as can be: it holds for all of this process, the file of its standard output too.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield tmp_path
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_takes_whole_rows_or_none(full_disk: Path) -> None:
-    append_rows(full_disk, "x" * 20 + "\n")
-    whole = (full_disk / SAMPLES_NAME).read_text()
-    append_rows(full_disk, "y" * 40 + "\n")
-    append_rows(full_disk, "y" * 40 + "\n")
-    assert (full_disk / SAMPLES_NAME).read_text() == whole
-    append_rows(full_disk, "z\n")
-    assert (full_disk / SAMPLES_NAME).read_text() == whole + "z\n"
+def test_a_full_disk_takes_whole_rows_or_none(tmp_path: Path) -> None:
+    with full_disk():
+        append_rows(tmp_path, "x" * 20 + "\n")
+        whole = (tmp_path / SAMPLES_NAME).read_text()
+        append_rows(tmp_path, "y" * 40 + "\n")
+        append_rows(tmp_path, "y" * 40 + "\n")
+        assert (tmp_path / SAMPLES_NAME).read_text() == whole
+        append_rows(tmp_path, "z\n")
+        assert (tmp_path / SAMPLES_NAME).read_text() == whole + "z\n"
 
 
-def test_peaks_that_do_not_fit_leave_the_old_ones(full_disk: Path) -> None:
-    assert write_peaks(full_disk, {"GPU-a": 5})
-    assert not write_peaks(full_disk, {f"GPU-{number}": 5 for number in range(100)})
-    assert read_peaks(full_disk) == {"GPU-a": 5}
+def test_peaks_that_do_not_fit_leave_the_old_ones(tmp_path: Path) -> None:
+    with full_disk():
+        assert write_peaks(tmp_path, {"GPU-a": 5})
+        assert not write_peaks(tmp_path, {f"GPU-{number}": 5 for number in range(100)})
+        assert read_peaks(tmp_path) == {"GPU-a": 5}
 
 
 def test_peaks_are_read_back(tmp_path: Path) -> None:
