@@ -19,6 +19,7 @@ from tui.facts.job import Identity
 from tui.jobs.client import ensure_keeper, list_jobs, request_stop
 from tui.jobs.folder import JobFolder
 from tui.jobs.identity import identify
+from tui.jobs.strays import find_strays
 
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
@@ -158,6 +159,10 @@ def test_carrying_the_token_is_not_belonging(jobs: Yard) -> None:
         identities = [identity(carrier.pid) for carrier in carriers]
         try:
             wait_until(lambda: (s := PROC.stat(carriers[2].pid)) is not None and s.tty, 10, "has a terminal")
+            strays = find_strays(job.record(), folder, PROC)
+            why = {stray.process.pid: (stray.why, stray.proven) for stray in strays}
+            expected = {carrier.pid: ("token", False) for carrier in carriers}
+            assert why == {**expected, job.record().members[0].pid: ("log", True)}
             job.stop("force")
             assert all(map(alive, identities))
         finally:

@@ -12,7 +12,7 @@ from tui.collect.proc import Proc, ProcessStat, descendants
 from tui.facts.job import ExitStatus, Identity, JobRecord
 from tui.jobs.folder import JobFolder
 from tui.jobs.members import Table
-from tui.jobs.strays import Carriers, token
+from tui.jobs.strays import Evidence
 
 EMPTY_LOOKS = 5
 
@@ -69,11 +69,9 @@ class AdoptedFamily:
     verified = False
 
     def __init__(self, main: Identity, record: JobRecord, folder: JobFolder, proc: Proc) -> None:
-        self._since = main.start
         self._known = {main.pid: main.start} | {member.pid: member.start for member in record.members}
-        self._log = os.path.realpath(folder.log)
-        self._carriers = Carriers(token(record.id, record.nonce), proc)
-        self._proc = proc
+        self._evidence = Evidence(main, record, folder, proc)
+        self._alive: list[ProcessStat] = []
         self._empty_looks = 0
 
     def reap(self) -> ExitStatus | None:
@@ -82,27 +80,23 @@ class AdoptedFamily:
 
     def find(self, table: Table) -> list[ProcessStat]:
         """All that can still be shown to belong."""
-        self._carriers.forget_others(table)
+        if os.getpid() not in table:  # /proc could not be read: seeing nobody would mean nothing
+            return self._alive
+        self._evidence.forget_others(table)
         found = {pid for pid, start in self._known.items() if pid in table and table[pid].start == start}
-        found |= {stat.pid for stat in table.values() if stat.pid not in found and self._is_ours(stat)}
+        others = (stat for stat in table.values() if stat.pid not in found)
+        found |= {stat.pid for stat in others if self._evidence.why(stat) in ("log", "device")}
         for pid in tuple(found):
             found.update(descendants(pid, table))
         found.discard(os.getpid())
         self._known = {pid: table[pid].start for pid in found}
-        alive = [table[pid] for pid in sorted(found) if table[pid].alive]
-        self._empty_looks = 0 if alive else self._empty_looks + 1
-        return alive
+        self._alive = [table[pid] for pid in sorted(found) if table[pid].alive]
+        self._empty_looks = 0 if self._alive else self._empty_looks + 1
+        return self._alive
 
     def is_gone(self) -> bool:
         """Enough looks in a row found nobody."""
         return self._empty_looks >= EMPTY_LOOKS
-
-    def _is_ours(self, stat: ProcessStat) -> bool:
-        if stat.tty or stat.start < self._since or not stat.alive or stat.pid == os.getpid():
-            return False
-        if self._proc.writes(stat.pid, self._log):
-            return True
-        return self._carriers.carries(stat) and bool(self._proc.device_minors(stat.pid))
 
 
 def exit_status(status: int) -> ExitStatus:

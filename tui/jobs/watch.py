@@ -28,12 +28,12 @@ WAKING_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
 
 _TICK = 0.1
 _KILL_TICK = 0.02
-_FIRST_SCANS, _IDLE_SCAN, _SLOWEST_SCAN = 0.2, 1.0, 10.0
+_FIRST_SCANS, _IDLE_SCAN, _SLOWEST_SCAN = 0.3, 1.0, 10.0
 _YOUNG = 5.0
 """What a job forks in its first seconds must be known soon: its keeper may die."""
 
-_SCAN_SHARE = 0.004
-"""The part of a core that looking at all processes may take while nothing happens."""
+_IDLE_SHARE, _STOPPING_SHARE = 0.004, 0.05
+"""The part of a core that looking at all processes may take."""
 
 _MEMBERS_RECORDED = 500
 _STOP_KINDS: tuple[RequestKind, ...] = ("force", "stop", "keep_weights")
@@ -79,7 +79,7 @@ class Watch:
             now = time.monotonic()
             self._note_exit(now)
             requests = self._take_requests(now)
-            if self._climb is not None or now >= self._next_scan:
+            if now >= self._next_scan:
                 self._scan(now)
             if self._climb is not None:
                 self._advance(self._climb, requests, now)
@@ -129,15 +129,16 @@ class Watch:
         """Begin a stop that is asked for, or to clear away what the run left when it ended by itself."""
         kind = next((kind for kind in _STOP_KINDS if kind in requests), None)
         if kind is not None and (self._main_ended_at is None or self._record.stop is not None):
-            self._scan(now)
             self._begin_stop(kind, now)
         elif self._main_ended_at is not None and now >= self._main_ended_at + self._graces.settle:
             self._climb = ladder.sweep(now)
+            self._next_scan = now
             self._scribe.event("sweep_began")
             self._update(state="stopping")
 
     def _begin_stop(self, kind: RequestKind, now: float) -> None:
         self._climb = ladder.start(kind, now)
+        self._scan(now)
         if self._output is None:
             self._output = OutputWatch(self._record.output_dir, self._record.started_at or 0.0)
         self._ports = frozenset(self._proc.ports(member.pid for member in self._members))
@@ -154,9 +155,7 @@ class Watch:
         members = self._roles.members(found, judge=may_judge)
         if self._climb is not None and self._climb.stuck:
             members = tuple(replace(member, wchan=self._proc.wchan(member.pid)) for member in members)
-        cost = time.thread_time() - began
-        period = _FIRST_SCANS if now < self._young_until else max(_IDLE_SCAN, cost / _SCAN_SHARE)
-        self._next_scan = now + min(period, _SLOWEST_SCAN)
+        self._next_scan = now + self._scan_period(time.thread_time() - began, now)
         changed = [_essence(member) for member in members] != [_essence(m) for m in self._members]
         self._members = members
         if not self._family.verified:
@@ -165,6 +164,14 @@ class Watch:
             self._update(members=members[:_MEMBERS_RECORDED])
         if self._climb is not None and self._record.stop is None:
             self._note_swept()
+
+    def _scan_period(self, cost: float, now: float) -> float:
+        """Seconds until the next look at all processes, of which one takes ``cost`` of CPU."""
+        if self._climb is not None and not self._climb.stuck:
+            return 0.0 if self._climb.step == "kill" else min(cost / _STOPPING_SHARE, _IDLE_SCAN)
+        if now < self._young_until:
+            return _FIRST_SCANS
+        return min(max(_IDLE_SCAN, cost / _IDLE_SHARE), _SLOWEST_SCAN)
 
     def _note_unseen_end(self, now: float) -> None:
         """Without being the parent, the end of the main process is only seen."""
@@ -183,6 +190,7 @@ class Watch:
     def _advance(self, before: ladder.Climb, requests: frozenset[RequestKind], now: float) -> None:
         climb, orders = ladder.advance(before, self._facts(requests, now), self._graces)
         if climb.step != before.step:
+            self._next_scan = now
             self._scribe.event("step", step=climb.step, left=len(self._members))
         for order in orders:
             self._obey(order)
