@@ -210,7 +210,7 @@ def test_a_keeper_that_cannot_start_is_told_with_its_reason(
     with pytest.raises(LlamaherdError) as failed:
         start_job(JobSpec("training", ("true",), "/", {}), tmp_path)
     assert failed.value.code == "keeper_failed"
-    assert "No module named 'tui'" in str(failed.value.values["reason"])
+    assert "No module named 'tui" in str(failed.value.values["reason"])
 
 
 def test_modules_in_the_callers_folder_shadow_nothing(
