@@ -9,7 +9,7 @@ from support.recording import RUN, failed_job, job, one_gpu, service, stop_repor
 
 from tui.app.commands import COMMANDS, GLOBAL, IN_LOG, Command, StopRun
 from tui.app.options import Options
-from tui.app.stop_screen import StopScreen
+from tui.app.sheet import Sheet
 from tui.app.themes import DARK, LIGHT
 from tui.app.widgets.lines import FootLine
 from tui.facts.errors import LlamaherdError
@@ -20,8 +20,8 @@ from tui.text.translate import set_language, tr
 def choice(opened: Opened, name: str) -> list[str]:
     """The keys that lead to a choice of the sheet in front."""
     screen = opened.app.screen
-    assert isinstance(screen, StopScreen) or hasattr(screen, "choices")
-    names = [item.name for item in screen.choices(opened.app.scene)]  # type: ignore[union-attr]  # a sheet
+    assert isinstance(screen, Sheet)
+    names = [item.name for item in screen.choices(opened.app.scene)]
     return ["down"] * names.index(name) + ["enter"]
 
 

@@ -1,7 +1,11 @@
-"""CPU time of one look at /proc among 450 real processes, 50 of which hold devices and are busy.
+"""What looking costs, among 450 real processes, 50 of which hold devices and are busy, and 8 cards.
 
-Run it alone: ``python tests/bench/collect.py``. It prints milliseconds of CPU: the best and the median
-of the scans after the first. The budget is 15 ms for the table of processes and the holders together.
+    PYTHONPATH=tests python -m bench.collect            CPU of one collection, once a second
+    PYTHONPATH=tests python -m bench.collect --memory 10000     memory over that many, at full speed
+
+Run it alone. It needs a C compiler for the stand-in NVML library. Budgets: 15 ms of CPU for the table of
+processes and the holders, 60 ms for a whole collection with what the helper process spends on it, no
+growth of memory, and no collection that waits for a source that hangs.
 """
 
 import argparse
@@ -15,12 +19,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from support.fake_nvml import FakeNvml, FakeProcess, cards
+
+from tui.collect.gpu_worker import GpuSource
 from tui.collect.holders import HolderScanner
 from tui.collect.proc import Proc
+from tui.operate.observe import Observer
 
 HOLDERS, PROCESSES = 50, 450
 HOLDER_FILES, OTHER_FILES = 40, 12
 CARDS = 8
+_TICKS = os.sysconf("SC_CLK_TCK")
+_HANG = "sleep nvmlDeviceGetMemoryInfo_v2 600000"
 
 
 def live_as(files: int, device: Path | None, tick: float) -> None:
@@ -31,8 +41,8 @@ def live_as(files: int, device: Path | None, tick: float) -> None:
         kept.append(os.open(device, os.O_RDWR))
         area = mmap.mmap(kept[-1], mmap.PAGESIZE)
         while area is not None:
-            # Two clock ticks of work, so that every scan finds the process changed.
-            until = time.process_time() + 0.02
+            # More than a clock tick of work, so that every scan finds the process changed.
+            until = time.process_time() + 0.012
             while time.process_time() < until:
                 pass
             time.sleep(tick)
@@ -41,10 +51,10 @@ def live_as(files: int, device: Path | None, tick: float) -> None:
 
 
 @contextlib.contextmanager
-def population(folder: Path, tick: float) -> Iterator[str]:
-    """The processes, and the prefix of their devices. They end with the context."""
+def population(folder: Path, tick: float, processes: int) -> Iterator[list[int]]:
+    """The PIDs of the holders; all processes end with the context."""
     children: list[int] = []
-    others = max(0, PROCESSES - HOLDERS - len(Proc().pids()))
+    others = max(0, processes - HOLDERS - len(Proc().pids()))
     for card in range(CARDS):
         (folder / f"nvidia{card}").write_bytes(b"\0" * mmap.PAGESIZE)
     try:
@@ -58,7 +68,7 @@ def population(folder: Path, tick: float) -> Iterator[str]:
                     tick,
                 )
             children.append(child)
-        yield str(folder / "nvidia")
+        yield children[:HOLDERS]
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
@@ -73,30 +83,108 @@ def milliseconds(work: Callable[[], object]) -> float:
     return (time.process_time() - began) * 1000
 
 
+def resident() -> float:
+    """MiB of this process."""
+    stat = Proc().stat(os.getpid())
+    return 0.0 if stat is None else stat.resident / (1 << 20)
+
+
+def helper_ticks() -> int:
+    """CPU time that the helper process has used."""
+    proc = Proc()
+    children = [stat for stat in proc.table().values() if stat.ppid == os.getpid()]
+    helper = next(
+        stat for stat in children if any("gpu_child" in word for word in proc.command(stat.pid) or ())
+    )
+    return helper.user_ticks + helper.system_ticks
+
+
+def show(name: str, values: list[float], unit: str = "ms") -> None:
+    ordered = sorted(values)
+    worst = ordered[int(0.95 * (len(ordered) - 1))]
+    print(f"{name:26} {statistics.median(ordered):7.1f} {unit} median {worst:7.1f} {unit} in 95 of 100")
+
+
+def measure_cost(observer: Observer, prefix: str, scans: int, every: float) -> None:
+    proc = Proc()
+    scanner = HolderScanner(proc, prefix)
+    began = helper_ticks()
+    tables, holders, both, wholes, waits = [], [], [], [], []
+    for _ in range(scans):
+        time.sleep(every)
+        tables.append(milliseconds(proc.table))
+        table = proc.table()
+        holders.append(milliseconds(lambda table=table: scanner.find(table)))  # type: ignore[misc]
+        both.append(tables[-1] + holders[-1])
+        at = time.monotonic()
+        wholes.append(milliseconds(observer.snapshot))
+        waits.append((time.monotonic() - at) * 1000)
+    helper = (helper_ticks() - began) / _TICKS * 1000 / (scans * every)
+    show("table", tables)
+    show("holders", holders)
+    show("table and holders", both)
+    show("collection", wholes)
+    print(f"{'helper process':26} {helper:7.1f} ms a second")
+    show("collection, on the clock", waits)
+
+
+def measure_hang(observer: Observer, nvml: FakeNvml, scans: int) -> None:
+    nvml.write(cards(CARDS), rules=[_HANG])
+    time.sleep(2)
+    waits = []
+    for _ in range(scans):
+        at = time.monotonic()
+        snapshot = observer.snapshot()
+        waits.append((time.monotonic() - at) * 1000)
+        time.sleep(0.2)
+    show("while the driver hangs", waits)
+    print(f"{'':26} cards {len(snapshot.gpus)}, age {snapshot.ages.get('gpus', 0):.1f} s")
+
+
+def measure_memory(observer: Observer, count: int) -> None:
+    settled = 0.0
+    for number in range(1, count + 1):
+        observer.snapshot()
+        if number == count // 10:
+            settled = resident()
+        if number % (count // 10) == 0:
+            print(f"{number:8} collections {resident():7.1f} MiB", flush=True)
+    print(f"growth over the last nine tenths: {resident() - settled:.2f} MiB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scans", type=int, default=20)
     parser.add_argument("--every", type=float, default=1.0, help="seconds between scans")
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--memory", type=int, metavar="N", help="collections to watch memory over")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, population(Path(folder), options.every / 2) as prefix:
-        proc = Proc()
-        scanner = HolderScanner(proc, prefix)
-        while len(scanner.find(proc.table())) < HOLDERS:
-            time.sleep(0.1)
-        scanner = HolderScanner(proc, prefix)
-        first = milliseconds(lambda: scanner.find(proc.table()))
-        tables: list[float] = []
-        scans: list[float] = []
-        for _ in range(options.scans):
-            time.sleep(options.every)
-            tables.append(milliseconds(proc.table))
-            table = proc.table()
-            scans.append(milliseconds(lambda table=table: scanner.find(table)))  # type: ignore[misc]
-        totals = [a + b for a, b in zip(tables, scans, strict=True)]
-        print(f"processes {len(table)}, holders {len(scanner.find(table))}")
-        print(f"first look          {first:6.1f} ms")
-        for name, values in [("table", tables), ("holders", scans), ("table and holders", totals)]:
-            print(f"{name:18}  {min(values):6.1f} ms best  {statistics.median(values):6.1f} ms median")
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        nvml = FakeNvml(folder)
+        tick = options.every
+        holders = stack.enter_context(population(folder, tick, options.processes))
+        # The minors of these cards run against their indexes.
+        cards_of = [CARDS - 1 - at % CARDS for at in range(HOLDERS)]
+        listed = [
+            FakeProcess(pid, 1 << 30, gpu=card, extra=True)
+            for pid, card in zip(holders, cards_of, strict=True)
+        ]
+        nvml.write(cards(CARDS), processes=listed)
+        source = GpuSource({**os.environ, **nvml.env()})
+        prefix = str(folder / "nvidia")
+        observer = stack.enter_context(Observer([folder], gpus=source, device_prefix=prefix))
+        snapshot = observer.snapshot(10.0)
+        while sum(len(gpu.owners) for gpu in snapshot.gpus) < HOLDERS:
+            time.sleep(0.5)
+            snapshot = observer.snapshot()
+        print(f"processes {len(Proc().pids())}, cards {len(snapshot.gpus)}, owners {HOLDERS}")
+        print(f"evidence {sorted({owner.evidence for gpu in snapshot.gpus for owner in gpu.owners})}")
+        if options.memory:
+            measure_memory(observer, options.memory)
+        else:
+            measure_cost(observer, prefix, options.scans, options.every)
+            measure_hang(observer, nvml, 20)
 
 
 if __name__ == "__main__":

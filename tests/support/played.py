@@ -42,6 +42,9 @@ class PlayedFeed:
             self._tick, self._picture = tick, replace(picture, number=tick + 1)
         return self._picture
 
+    def trouble(self) -> str:
+        return ""
+
     def close(self) -> None:
         pass
 

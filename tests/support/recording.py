@@ -53,6 +53,9 @@ class RecordedFeed:
     def latest(self) -> Snapshot | None:
         return self._snapshots[self._at] if self._at >= 0 else None
 
+    def trouble(self) -> str:
+        return ""
+
     def close(self) -> None:
         pass
 

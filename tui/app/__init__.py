@@ -6,7 +6,7 @@ import sys
 
 from tui.app.options import Options, terminal_missing
 from tui.facts.errors import EXIT_USAGE
-from tui.text.translate import tr
+from tui.text.translate import set_language, tr
 
 __all__ = ["Options", "run"]
 
@@ -16,6 +16,7 @@ def run(options: Options) -> int:
 
     Without a terminal: one sentence on stderr and exit code 2, decided before anything is imported.
     """
+    set_language(options.language)
     if terminal_missing(os.environ):
         sentence = tr("The screen needs a terminal (TERM is not dumb). `llamaherd status` works anywhere.")
         sys.stderr.write(f"llamaherd: {sentence}\n")

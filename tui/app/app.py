@@ -92,12 +92,12 @@ class HerdApp(DiffedApp, inherit_bindings=False):
             self._number = snapshot.number
             self._arrived = now
             self._history.add(snapshot)
-            self._change(snapshot=snapshot, behind=None, log=self._follower.latest())
+            self._change(snapshot=snapshot, behind=None, trouble="", log=self._follower.latest())
             self._follow_main()
         elif now - self._arrived > max(STALE_AFTER, _BEHIND_AFTER * self.options.interval):
-            behind = float(int(now - self._arrived))
-            if behind != self.scene.behind:
-                self._change(behind=behind)
+            behind, trouble = float(int(now - self._arrived)), self._feed.trouble()
+            if (behind, trouble) != (self.scene.behind, self.scene.trouble):
+                self._change(behind=behind, trouble=trouble)
 
     def _follow_main(self) -> None:
         """The log of the job in focus is read in a thread; its newest lines come with the next look."""

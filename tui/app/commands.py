@@ -201,8 +201,7 @@ class FailDemo(Command):
     name = "fail_demo"
     keys = ("F",)
     label = tr_noop("let it fail")
-    help = tr_noop("Demo only: let the next simulated run out of GPU memory at a stage of your choice.")
-    foot = False
+    help = tr_noop("Demo only: start a run that ends out of GPU memory, at a stage of your choice.")
 
     @classmethod
     def available(cls, app: "HerdApp") -> bool:
@@ -354,12 +353,12 @@ GLOBAL: tuple[type[Command], ...] = (
     ShowOwners,
     ShowHelp,
     Leave,
+    FailDemo,
     Pause,
     SwitchLanguage,
     ShowOverview,
     SwitchTheme,
     Repaint,
-    FailDemo,
     Palette,
     Back,
 )

@@ -7,6 +7,8 @@ newest picture, not all the ones in between.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from typing import Protocol
 
 from tui.facts.snapshot import Snapshot
@@ -24,6 +26,9 @@ class Feed(Protocol):
     def latest(self) -> Snapshot | None:
         """The newest picture, at once; ``None`` before the first."""
 
+    def trouble(self) -> str:
+        """Why no picture comes at the moment; empty while they come."""
+
     def close(self) -> None:
         """Take no more pictures."""
 
@@ -39,16 +44,19 @@ class Camera(Protocol):
 
 
 class ThreadFeed:
-    """Takes a picture every ``period`` seconds in a thread of its own."""
+    """Takes a picture every ``period`` seconds in a thread of its own.
 
-    def __init__(self, make_camera: Callable[[], Camera], period: float) -> None:
+    A camera that breaks costs the figures their freshness: it is said, and a new one is tried.
+    """
+
+    def __init__(self, make_camera: Callable[[], Camera], period: float, *, again_after: float = 5.0) -> None:
         self._make_camera = make_camera
         self._period = period
+        self._again_after = again_after
         self._newest: Snapshot | None = None
+        self._trouble = ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.error: BaseException | None = None
-        """What ended the thread, if anything did; the screen shows it instead of old figures for ever."""
 
     def start(self) -> None:
         """Begin; a second start is nothing."""
@@ -58,9 +66,11 @@ class ThreadFeed:
 
     def latest(self) -> Snapshot | None:
         """The newest picture."""
-        if self.error is not None:
-            raise self.error
         return self._newest
+
+    def trouble(self) -> str:
+        """What broke the camera, until pictures come again."""
+        return self._trouble
 
     def close(self, patience: float = 3.0) -> None:
         """Ask the thread to end, and wait for it a little: it may hang in a dead disk."""
@@ -69,19 +79,22 @@ class ThreadFeed:
             self._thread.join(patience)
 
     def _run(self) -> None:
-        try:
-            camera = self._make_camera()
+        while not self._stop.is_set():
             try:
-                self._take(camera)
-            finally:
-                camera.close()
-        except Exception as error:  # noqa: BLE001  # raised again in the screen's thread
-            self.error = error
+                with closing(self._make_camera()) as camera:
+                    self._take(camera)
+            except Exception as error:  # noqa: BLE001  # whatever it was, it is shown, and tried again
+                self._trouble = f"{type(error).__name__}: {error}"
+                self._stop.wait(self._again_after)
 
     def _take(self, camera: Camera) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
-            self._newest = camera.snapshot()
+            # Numbers go on over a change of cameras: the screen draws what has another number.
+            picture = camera.snapshot()
+            before = self._newest.number if self._newest is not None else 0
+            self._newest = replace(picture, number=before + 1)
+            self._trouble = ""
             # Late pictures are not caught up with: the newest is all that counts.
             due = max(due + self._period, time.monotonic())
             self._stop.wait(max(0.0, due - time.monotonic()))

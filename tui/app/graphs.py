@@ -31,6 +31,15 @@ PEN = Pen(UNICODE, "━", "╸", "╍", "─", True, "", " · ", "●", "✓", "
 ASCII_PEN = Pen(ASCII, "#", "", "%", ".", False, " .:-=+*%#", " | ", "*", "+", "x", "!")
 
 
+# One cell for one cell, so that nothing moves; what is not drawn by us (a log's own bars) passes here too.
+_IN_ASCII = str.maketrans("…·─│●▲✓✗█▉▊▋▌▍▎▏×–—", "~.-|*!+x########x--")
+
+
+def in_ascii(text: str) -> str:
+    """Drawn characters as ASCII; letters of any language stay."""
+    return text if text.isascii() else text.translate(_IN_ASCII)
+
+
 def bar(fraction: float | None, cells: int, pen: Pen, ink: Ink = "good", reserved: float = 0.0) -> Line:
     """A bar of ``fraction``, then of what is ``reserved`` (a fraction too), then of what is free.
 
@@ -77,11 +86,9 @@ def _height(value: float | None, steps: int) -> int:
 
 
 def _floors(heights: Sequence[int]) -> list[int]:
-    """From where each column of a curve is drawn, so that neighbours touch."""
-    floors = []
-    for before, height in zip([heights[0], *heights], heights, strict=False):
-        floors.append(max(0, min(height - 1, before) if before else height - 1))
-    return floors
+    """From where each column of a curve is drawn: down to its lower neighbour, so that they touch."""
+    known = [[near for near in heights[max(0, at - 1) : at + 2] if near] for at in range(len(heights))]
+    return [max(0, min([height - 1, *near])) for height, near in zip(heights, known, strict=True)]
 
 
 def columns_of(cells: int, pen: Pen) -> int:

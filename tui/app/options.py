@@ -29,7 +29,8 @@ def terminal_missing(environ: Mapping[str, str]) -> bool:
     if environ.get("TERM", "") in {"dumb", "unknown"}:
         return True
     try:
-        return not (os.isatty(sys.stdin.fileno()) and os.isatty(sys.stdout.fileno()))
+        # Textual reads keys from stdin and draws on stderr.
+        return not all(os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout, sys.stderr))
     except (OSError, ValueError, AttributeError):
         return True  # a stream was closed or replaced: certainly no terminal
 

@@ -2,6 +2,7 @@
 of the viewer can shift a column or leave gaps in a bar.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -18,6 +19,7 @@ _MARGIN = 14.0
 _BAR = 34.0
 _FONTS = "'Fira Code','DejaVu Sans Mono','Noto Sans Mono CJK SC','Noto Sans CJK SC',monospace"
 
+_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|.", re.DOTALL)
 _BRAILLE = 0x2800
 _DOT_PLACES = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3))
 """Column and row of the dot of each bit."""
@@ -103,18 +105,20 @@ def _rect(x: float, top: float, width: float, colour: str) -> str:
 
 
 def _text(text: str, style: Style | None, x: float, top: float, colour: str) -> Iterator[str]:
-    """Blocks as rectangles, frames as lines, every other character at its own place: no ligatures."""
+    """Blocks as rectangles, frames as lines, letters and digits as words, the rest one by one: a font's
+    ligatures would move what follows.
+    """
     weight = ' font-weight="700"' if style is not None and style.bold else ""
-    for character in text:
-        if character != " ":
-            yield _shape(character, x, top, colour) or (
-                f'<text x="{x:g}" y="{top + _BASELINE:g}" fill="{colour}"{weight}>{escape(character)}</text>'
+    for piece in _PIECES.findall(text):
+        if piece != " ":
+            yield _shape(piece, x, top, colour) or (
+                f'<text x="{x:g}" y="{top + _BASELINE:g}" fill="{colour}"{weight}>{escape(piece)}</text>'
             )
-        x += get_character_cell_size(character) * CELL_WIDTH
+        x += sum(map(get_character_cell_size, piece)) * CELL_WIDTH
 
 
 def _shape(character: str, x: float, top: float, colour: str) -> str | None:
-    dots = ord(character) - _BRAILLE
+    dots = ord(character[0]) - _BRAILLE
     if 0 < dots < 256:
         places = [place for bit, place in enumerate(_DOT_PLACES) if dots >> bit & 1]
         # Rather small bars than dots, as most terminal fonts draw them.

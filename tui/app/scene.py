@@ -21,7 +21,7 @@ TIGHT = 0.95
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One moment. ``snapshot`` is ``None`` until the first one has come; ``chosen`` is the job that a
-    person picked, ``behind`` the seconds since the last new picture when that is long.
+    person picked, ``behind`` the seconds since the last new picture when that is long, ``trouble`` why.
     """
 
     snapshot: Snapshot | None = None
@@ -32,6 +32,7 @@ class Scene:
     readonly: bool = False
     paused: bool = False
     behind: float | None = None
+    trouble: str = ""
     log: LogView = field(default_factory=LogView)
     colours: Colours = field(default_factory=lambda: colours_of(DARK.name))
 

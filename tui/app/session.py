@@ -4,13 +4,14 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.app.app import HerdApp
 from tui.app.desk import Desk
 from tui.app.desks import DemoDesk, MachineDesk
 from tui.app.feed import Camera, Feed, ThreadFeed
-from tui.app.options import Options
+from tui.app.options import Options, prefers_ascii
 from tui.app.scene import Scene
 from tui.app.widgets.training import job_name
 from tui.text.outside import outside
@@ -19,11 +20,12 @@ from tui.text.translate import tr, tr_plural
 if TYPE_CHECKING:
     from tui.demo.stage import Stage
     from tui.facts.snapshot import Snapshot
-    from tui.operate.observe import Observer
 
 
 def open_screen(options: Options) -> int:
     """Open it and stay until it is left; the exit code."""
+    if prefers_ascii(os.environ, sys.stderr.encoding):
+        options = replace(options, ascii=True)
     with ExitStack() as closing:
         feed, desk = _demo(options, closing) if options.demo else _machine(options)
         closing.callback(feed.close)
@@ -44,14 +46,23 @@ def farewell(scene: Scene) -> str:
 
 
 def _machine(options: Options) -> tuple[Feed, Desk]:
-    return ThreadFeed(_MachineCamera, options.interval), MachineDesk(readonly=options.readonly)
+    def make() -> Camera:
+        return _MachineCamera(readonly=options.readonly)
+
+    return ThreadFeed(make, options.interval), MachineDesk(readonly=options.readonly)
 
 
 class _MachineCamera:
     """The observer of this machine."""
 
-    def __init__(self) -> None:
-        self._observer = _observer(os.environ)
+    def __init__(self, *, readonly: bool) -> None:
+        from tui.jobs.roots import state_roots
+        from tui.operate.observe import Observer, adopt_orphans
+
+        roots = state_roots(os.environ)
+        if not readonly:
+            adopt_orphans(roots)  # jobs whose keeper was killed get a new one
+        self._observer = Observer(roots)
         self._observer.start()
 
     def snapshot(self) -> "Snapshot":
@@ -59,15 +70,6 @@ class _MachineCamera:
 
     def close(self) -> None:
         self._observer.close()
-
-
-def _observer(environ: "os._Environ[str]") -> "Observer":
-    from tui.jobs.roots import state_roots
-    from tui.operate.observe import Observer, adopt_orphans
-
-    roots = state_roots(environ)
-    adopt_orphans(roots)
-    return Observer(roots)
 
 
 def _demo(options: Options, closing: ExitStack) -> tuple[Feed, Desk]:
@@ -80,9 +82,13 @@ def _demo(options: Options, closing: ExitStack) -> tuple[Feed, Desk]:
 
 def _demo_camera(stage: "Stage") -> Callable[[], Camera]:
     """Made in the feed's thread; starting the first run there keeps the first frame quick."""
+    started = False
 
     def make() -> Camera:
-        stage.start(stage.configs()[0], os.environ)
+        nonlocal started
+        if not started:
+            stage.start(stage.configs()[0], os.environ)
+            started = True
         return _DemoCamera(stage)
 
     return make

@@ -2,7 +2,7 @@
 
 from datetime import tzinfo
 
-from tui.app.ink import Ink, Line, Span, joined, line
+from tui.app.ink import Ink, Line, Span, clipped, joined, line
 from tui.app.scene import LIVE, Scene, is_stale, is_tight
 from tui.app.widgets.findings import finding_ink, finding_mark, sorted_findings
 from tui.app.widgets.jobs import job_mark
@@ -10,12 +10,16 @@ from tui.app.widgets.training import job_name
 from tui.facts.job import Job
 from tui.text.findings import finding_text
 from tui.text.names import STAGES, state_or_ending
+from tui.text.outside import outside
 from tui.text.translate import tr
 from tui.text.units import age, clock, duration, percent, size
 
 
 def verdict(scene: Scene, cells: int, zone: tzinfo | None = None) -> Line:
     """The parts in the order of their weight; what does not fit is left out from the right."""
+    if scene.trouble:
+        text = tr("No new figures, and it is tried again: {error}", error=outside(scene.trouble))
+        return clipped(line(Span(f"{scene.pen.warning} {text}", "bad")), cells, scene.pen.glyphs)
     if scene.snapshot is None:
         return line(Span(tr("Reading this machine"), "dim"))
     parts = [_job_part(scene, zone), *_driver_part(scene), *_memory_parts(scene)]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
-from tui.app.commands import GLOBAL, Command, foot_keys
+from tui.app.commands import GLOBAL, Back, Command, foot_keys
 from tui.app.scene import Scene
 from tui.app.widgets.lines import FootLine
 from tui.app.widgets.panel import Panel
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class View(Screen[None]):
     """A screen of panels."""
 
-    FOOT: ClassVar[tuple[type[Command], ...]] = GLOBAL
+    FOOT: ClassVar[tuple[type[Command], ...]] = tuple(command for command in GLOBAL if command is not Back)
     """What the foot offers, in this order, as far as it has room."""
 
     @property

@@ -15,9 +15,10 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.app.ink import EMPTY, Drawing, Line, line_width
+from tui.app.graphs import in_ascii
+from tui.app.ink import EMPTY, Drawing, Line, Span, line_width
 from tui.app.scene import Scene
-from tui.text.cells import cut, width
+from tui.text.cells import cut
 
 
 class Panel(Widget, can_focus=True):
@@ -61,7 +62,8 @@ class Panel(Widget, can_focus=True):
         """Draw the scene, and mark what differs from what is shown."""
         self._scene = scene
         if self.size.width > 0 and self.size.height > 0:
-            self._apply(self.draw(scene, self.size.width, self.size.height))
+            drawing = self.draw(scene, self.size.width, self.size.height)
+            self._apply(_plain(drawing) if not scene.pen.braille else drawing)
 
     @property
     def shown(self) -> str:
@@ -101,13 +103,14 @@ class Panel(Widget, can_focus=True):
         caption = (drawing.title, note)
         if caption != self._caption:
             self._caption = caption
+            boxed = bool(self.styles.border_bottom[0])
+            # A mere rule above has no bottom to write on: there the note follows the title.
+            title = drawing.title if boxed or not note else f"{drawing.title}  {note}"
             room = max(0, self.size.width - 4)
-            title = cut(drawing.title, room, self._scene.pen.glyphs)
-            self.border_title = Content(title) if title else None
-            room -= width(title) + 2
-            note = cut(note, room, self._scene.pen.glyphs) if room > 3 else ""
-            # The frame has no room for a right title on top: the note is the subtitle of the bottom.
-            self.border_subtitle = Content(note) if note else None
+            self.border_title = Content(cut(title, room, self._scene.pen.glyphs)) if title else None
+            self.border_subtitle = (
+                Content(cut(note, room, self._scene.pen.glyphs)) if note and boxed else None
+            )
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for one line."""
@@ -215,6 +218,11 @@ class Panel(Widget, can_focus=True):
         if not self.CURSOR or self.row is None:
             return -1
         return next(at for at, row in enumerate(self._rows) if row == self.row)
+
+
+def _plain(drawing: Drawing) -> Drawing:
+    lines = [tuple(Span(in_ascii(text), ink) for text, ink in spans) for spans in drawing.lines]
+    return Drawing(in_ascii(drawing.title), lines, in_ascii(drawing.note), drawing.rows)
 
 
 def _at(lines: Sequence[Line], index: int) -> Line:
