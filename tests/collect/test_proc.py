@@ -79,6 +79,17 @@ def test_a_zombie_is_not_alive_and_a_reaped_process_is_gone() -> None:
     assert list(proc.open_files(child.pid)) == []
 
 
+def test_children_of_this_process() -> None:
+    proc = Proc()
+    with subprocess.Popen(SLEEP) as child:
+        if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
+            assert proc.children(os.getpid()) == []
+        else:
+            assert child.pid in proc.children(os.getpid())
+        child.kill()
+    assert child.pid not in proc.children(os.getpid())
+
+
 def test_ports_of_a_listening_socket() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

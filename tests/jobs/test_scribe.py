@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -66,6 +67,16 @@ def test_a_full_disk_is_outlasted_and_the_last_state_is_true(
         "second",
     ]
     assert capfd.readouterr().err.count("No space left") == 1
+
+
+def test_a_folder_that_was_removed_is_not_waited_for(folder: JobFolder) -> None:
+    folder.write_record(RECORD)
+    scribe = Scribe(folder, retry=0.01)
+    shutil.rmtree(folder.path)
+    scribe.record(RECORD)
+    scribe.event("gone")
+    scribe.close()
+    assert not folder.path.exists()
 
 
 def test_a_stalled_disk_holds_nobody_up(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:

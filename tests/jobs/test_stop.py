@@ -30,6 +30,7 @@ SHAPES = [
     "stopped",
     "emptied",
     "renamed",
+    "leaderless",
     "zombies",
     "torchrun",
 ]
@@ -58,6 +59,7 @@ def test_nobody_survives_and_no_bystander_is_hurt(jobs: Yard, bystander: Identit
         assert job.survivors() == set()
         assert record.state == "ended"
         assert record.members == ()
+        assert record.swept == ()
         assert record.stop is not None
         assert record.stop.left == ()
         assert not record.stop.unverified

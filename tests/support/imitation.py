@@ -5,6 +5,7 @@ tell for each, by identity, whether it is gone. ``ready`` appears there once the
 library only, and little of it: dozens of these start in a test.
 """
 
+import _thread
 import ctypes
 import os
 import signal
@@ -129,13 +130,13 @@ def respawner(yard: str) -> None:
 
 
 def hopper(yard: str) -> None:
-    """Lives on in a child of its own, every few milliseconds."""
+    """Lives on in a child of its own, every few milliseconds or faster."""
 
     def hop() -> None:
         ignore(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         end = time.monotonic() + 60
         while time.monotonic() < end:
-            time.sleep(0.005)
+            time.sleep(0.001)
             if os.fork():
                 os._exit(0)
 
@@ -171,6 +172,18 @@ def renamed(yard: str) -> None:
     for title in ("VLLM::EngineCor", "kworker/0:1"):
         child(yard, title=title, session=True)
     ready(yard, 3)
+    linger()
+
+
+def leaderless(yard: str) -> None:
+    """The first thread of the worker is gone: it looks like a zombie, and works on."""
+
+    def worker() -> None:
+        _thread.start_new_thread(linger, ())
+        ctypes.CDLL(None).pthread_exit(None)
+
+    child(yard, worker)
+    ready(yard, 2)
     linger()
 
 
@@ -253,6 +266,7 @@ SHAPES: dict[str, Callable[[str], None]] = {
         stopped,
         emptied,
         renamed,
+        leaderless,
         zombies,
         torchrun,
         saves_on_abort,

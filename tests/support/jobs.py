@@ -49,7 +49,9 @@ class TestJob:
         log = os.path.realpath(self.found.folder.log)
         enrolled = self.enrolled().items()
         known = {
-            pid for pid, start in enrolled if pid in table and table[pid].start == start and table[pid].alive
+            pid
+            for pid, start in enrolled
+            if pid in table and table[pid].start == start and table[pid].lives_on
         }
         return known | {pid for pid in table if PROC.writes(pid, log)}
 

@@ -54,7 +54,7 @@ class OwnFamily:
 
     def find(self, table: Table) -> list[ProcessStat]:
         """All living descendants of this process."""
-        return [table[pid] for pid in descendants(os.getpid(), table) if table[pid].alive]
+        return [table[pid] for pid in descendants(os.getpid(), table) if table[pid].lives_on]
 
     def is_gone(self) -> bool:
         """ECHILD: neither a living descendant nor a zombie."""
@@ -90,7 +90,7 @@ class AdoptedFamily:
             found.update(descendants(pid, table))
         found.discard(os.getpid())
         self._known = {pid: table[pid].start for pid in found}
-        self._alive = [table[pid] for pid in sorted(found) if table[pid].alive]
+        self._alive = [table[pid] for pid in sorted(found) if table[pid].lives_on]
         self._empty_looks = 0 if self._alive else self._empty_looks + 1
         return self._alive
 

@@ -75,8 +75,10 @@ class Scribe:
         try:
             self._folder.write_record(record)
         except OSError as error:
-            self._complain(f"record not written yet: {error}")
-            return False
+            if self._folder.path.exists():
+                self._complain(f"record not written yet: {error}")
+                return False
+            # Somebody removed the folder: there is nothing left to be true to.
         with self._work:
             if self._record is record:
                 self._record = None
@@ -89,10 +91,11 @@ class Scribe:
         try:
             self._folder.append_events(events)
         except OSError as error:
-            self._complain(f"events not written yet: {error}")
-            with self._work:
-                self._events.extendleft(reversed(events))
-            return False
+            if self._folder.path.exists():
+                self._complain(f"events not written yet: {error}")
+                with self._work:
+                    self._events.extendleft(reversed(events))
+                return False
         return True
 
     def _keep_house(self) -> None:

@@ -160,7 +160,7 @@ class Stopper:
             return SendResult("gone")
         if stat.start != target.start or not same_boot(target, self._proc):
             return SendResult("mismatch")
-        if not stat.alive:
+        if not stat.lives_on:
             return SendResult("gone")
         try:
             if descriptor is not None and self._send_through(descriptor, number):

@@ -52,7 +52,7 @@ class Evidence:
 
     def why(self, stat: ProcessStat) -> Why | None:
         """What speaks for a living process, the strongest first."""
-        if not stat.alive or stat.start < self._since or stat.pid == os.getpid():
+        if not stat.lives_on or stat.start < self._since or stat.pid == os.getpid():
             return None
         if not stat.tty and self._proc.writes(stat.pid, self._log):
             return "log"

@@ -78,11 +78,12 @@ class Watch:
         while True:
             now = time.monotonic()
             self._note_exit(now)
+            self._kill_orphans(now)
             requests = self._take_requests(now)
             if now >= self._next_scan:
                 self._scan(now)
             if self._climb is not None:
-                self._advance(self._climb, requests, now)
+                self._advance(self._climb, self._facts(requests, now))
             if self._family.is_gone():
                 break
             self._rest()
@@ -137,16 +138,16 @@ class Watch:
             self._update(state="stopping")
 
     def _begin_stop(self, kind: RequestKind, now: float) -> None:
+        before = self._record.stop
+        asked_at = time.time() if before is None else before.requested_at
+        stop = StopReport(asked_at, kind, unverified=not self._family.verified)
+        self._scribe.event("stop_began", kind=kind)
+        self._update(state="stopping", stop=stop)
         self._climb = ladder.start(kind, now)
         self._scan(now)
         if self._output is None:
             self._output = OutputWatch(self._record.output_dir, self._record.started_at or 0.0)
         self._ports = frozenset(self._proc.ports(member.pid for member in self._members))
-        before = self._record.stop
-        self._scribe.event("stop_began", kind=kind)
-        asked_at = time.time() if before is None else before.requested_at
-        stop = StopReport(asked_at, kind, unverified=not self._family.verified)
-        self._update(state="stopping", stop=stop)
 
     def _scan(self, now: float) -> None:
         began = time.thread_time()
@@ -168,7 +169,7 @@ class Watch:
     def _scan_period(self, cost: float, now: float) -> float:
         """Seconds until the next look at all processes, of which one takes ``cost`` of CPU."""
         if self._climb is not None and not self._climb.stuck:
-            return 0.0 if self._climb.step == "kill" else min(cost / _STOPPING_SHARE, _IDLE_SCAN)
+            return _KILL_TICK if self._climb.step == "kill" else min(cost / _STOPPING_SHARE, _IDLE_SCAN)
         if now < self._young_until:
             return _FIRST_SCANS
         return min(max(_IDLE_SCAN, cost / _IDLE_SHARE), _SLOWEST_SCAN)
@@ -187,10 +188,10 @@ class Watch:
         if len(swept) > len(self._record.swept):
             self._update(swept=tuple(swept.values())[:_MEMBERS_RECORDED])
 
-    def _advance(self, before: ladder.Climb, requests: frozenset[RequestKind], now: float) -> None:
-        climb, orders = ladder.advance(before, self._facts(requests, now), self._graces)
+    def _advance(self, before: ladder.Climb, facts: ladder.Facts) -> None:
+        climb, orders = ladder.advance(before, facts, self._graces)
         if climb.step != before.step:
-            self._next_scan = now
+            self._next_scan = facts.now
             self._scribe.event("step", step=climb.step, left=len(self._members))
         for order in orders:
             self._obey(order)
@@ -200,6 +201,19 @@ class Watch:
             self._update(state="stuck")
         if (climb.step, climb.sent, climb.stuck) != (before.step, before.sent, before.stuck):
             self._report(climb)
+
+    def _kill_orphans(self, now: float) -> None:
+        """Take orphans as they come: who forks and leaves is gone before all processes are looked at.
+
+        Every such hop wakes the keeper, since the process left behind is its child.
+        """
+        if self._climb is None or self._climb.step != "kill" or not self._family.verified:
+            return
+        seen = (self._proc.stat(pid) for pid in self._proc.children(os.getpid()))
+        orphans = tuple(
+            Member(stat.pid, stat.start, command=stat.comm) for stat in seen if stat and stat.lives_on
+        )
+        self._advance(self._climb, ladder.Facts(now, orphans))
 
     def _obey(self, order: ladder.Order) -> None:
         member = order.target
