@@ -286,3 +286,24 @@ def test_descriptors_of_others_that_may_not_be_read_make_no_holder(tmp_path: Pat
 
 def test_this_process_holds_nothing() -> None:
     assert os.getpid() not in find(HolderScanner(Proc(), "/no/such/device"))
+
+
+def test_a_dead_leader_whose_threads_live_on_still_holds_its_card(start: Start, prefix: str) -> None:
+    """The leader's own descriptors are gone; NVML would list the PID of a process that looks dead."""
+    child = start(
+        "import ctypes, threading; hold('0'); map_last();"
+        "threading.Thread(target=sys.stdin.read, daemon=True).start();"
+        "say('ready'); ctypes.CDLL(None).syscall(60, 0)"
+    )
+    assert child.line() == "ready"
+    proc = Proc()
+
+    def leader() -> ProcessStat | None:
+        stat = proc.stat(child.pid)
+        return stat if stat is not None and not stat.alive else None
+
+    stat = wait_until(leader, 10, "the leader is dead")
+    assert (stat.state, stat.threads) == ("Z", 2)
+    assert not proc.descriptors(child.pid)
+    (holder,) = HolderScanner(proc, prefix).find({child.pid: stat})
+    assert holder == Holder(child.pid, stat.start, frozenset({0}), frozenset({0}))

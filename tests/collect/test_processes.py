@@ -5,6 +5,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from support.waiting import wait_until
 
 from tui.collect.proc import Proc, ProcessStat
 from tui.collect.processes import STATES, ProcessReader
+from tui.facts.unknown import Unknown
 
 SLEEP = "import sys; sys.stdin.read()"
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz"  # noqa: S105  (made up)
@@ -42,8 +44,13 @@ def test_a_real_child_with_its_secrets_masked(child: "subprocess.Popen[bytes]") 
     assert info.state in ("sleeping", "running")
     assert info.command == (sys.executable, "-c", SLEEP, "config.yaml", "--hub_token", "***")
     assert info.environment == {"HF_TOKEN": "***", "CUDA_VISIBLE_DEVICES": "0"}
-    assert not info.unknown
+    assert info.unknown == {"cpu_used": "not_yet"}
     assert info.kind == "other"
+    assert info.started_at is not None
+    assert abs(info.started_at - time.time()) < 60
+    assert info.resident is not None
+    assert 1 << 20 < info.resident < 1 << 30
+    assert (info.threads, info.title) == (1, None)
 
 
 def test_states_of_a_real_child(child: "subprocess.Popen[bytes]") -> None:
@@ -73,7 +80,8 @@ class Fixture:
         self.folder = root / "7"
         self.folder.mkdir()
         self.proc = CountingProc(root)
-        self.reader = ProcessReader(self.proc)
+        self.now = 0.0
+        self.reader = ProcessReader(self.proc, lambda: self.now)
         self.become("python", "train.py")
 
     def become(self, *argv: str, uid: int = 4242424) -> None:
@@ -86,6 +94,14 @@ class Fixture:
         stat = ProcessStat(7, comm, state, 1, 7, 7, 0, 0, 0, start, 0)
         self.info = self.reader.read([7], {7: stat})[7]
         return self.info.command
+
+    def unknown(self) -> Unknown:
+        """Without what a single look at a folder without a boot time never has."""
+        return {
+            name: reason
+            for name, reason in self.info.unknown.items()
+            if name not in ("cpu_used", "started_at")
+        }
 
 
 class CountingProc(Proc):
@@ -115,11 +131,11 @@ def test_it_is_read_at_the_first_two_sights_and_then_left_alone(fixture: Fixture
 
 def test_a_process_that_waits_in_the_kernel_is_not_asked(fixture: Fixture) -> None:
     assert fixture.command("D") == ()
-    assert fixture.info.unknown == {"command": "not_yet", "environment": "not_yet"}
+    assert fixture.unknown() == dict.fromkeys(("command", "environment", "user"), "not_yet")
     assert fixture.info.state == "disk_wait"
     assert fixture.proc.reads == 0
     assert fixture.command("S") == ("python", "train.py")
-    assert not fixture.info.unknown
+    assert not fixture.unknown()
 
 
 def test_a_user_without_a_name_is_a_number(fixture: Fixture) -> None:
@@ -131,7 +147,7 @@ def test_what_may_not_be_read_has_a_reason(fixture: Fixture) -> None:
     (fixture.folder / "environ").unlink()
     (fixture.folder / "cmdline").unlink()
     assert fixture.command() == ()
-    assert fixture.info.unknown == {"command": "no_permission", "environment": "no_permission"}
+    assert fixture.unknown() == {"command": "no_permission", "environment": "no_permission"}
 
 
 def test_a_process_that_is_gone_says_so(fixture: Fixture) -> None:
@@ -139,4 +155,34 @@ def test_a_process_that_is_gone_says_so(fixture: Fixture) -> None:
         file.unlink()
     fixture.command()
     assert fixture.info.user is None
-    assert fixture.info.unknown == dict.fromkeys(("command", "environment", "user"), "process_gone")
+    assert fixture.unknown() == dict.fromkeys(("command", "environment", "user"), "process_gone")
+
+
+def test_cpu_is_counted_between_two_looks_that_are_not_close_together(tmp_path: Path) -> None:
+    fixture = Fixture(tmp_path)
+    second = 1 / os.sysconf("SC_CLK_TCK")
+
+    def cpu(at: float, ticks: int) -> float | None:
+        fixture.now = at
+        stat = ProcessStat(7, "python", "S", 1, 7, 7, 0, ticks, 2 * ticks, 5, 4096)
+        info = fixture.reader.read([7], {7: stat})[7]
+        assert ("cpu_used" in info.unknown) == (info.cpu_used is None)
+        return info.cpu_used
+
+    assert cpu(100.0, 50) is None
+    assert cpu(100.1, 90) is None, "too soon to tell"
+    assert cpu(101.0, 100) == pytest.approx(150 * second)
+    assert cpu(101.1, 100) == pytest.approx(150 * second), "still the last answer"
+    assert cpu(102.0, 100) == 0.0
+
+
+def test_what_did_not_change_is_the_same_object(fixture: Fixture) -> None:
+    for second in range(4):
+        fixture.now = float(second)
+        fixture.command()
+        before = fixture.info
+    fixture.now = 4.0
+    fixture.command()
+    assert fixture.info is before
+    fixture.command(state="R")
+    assert fixture.info is not before

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.facts.machine import (
+    CauseCode,
     Driver,
     DriverError,
     DriverErrorCode,
@@ -22,9 +23,10 @@ from tui.facts.machine import (
     ProcessKind,
 )
 from tui.facts.unknown import Unknown
-from tui.insight.owners import join, unexplained_floor
+from tui.insight.owners import join, pairs_of, unexplained_floor
 
 GIB, MIB = 1 << 30, 1 << 20
+OF_A_PROCESS = ("user", "command", "cpu_used", "resident", "started_at")
 Listed = Iterable[tuple[int, int | None]]
 
 
@@ -197,7 +199,7 @@ def test_several_host_pids_stay_unpaired_beside_the_holders() -> None:
         (60, None, None, "holder"),
         (None, None, GIB, "hidden"),
     ]
-    assert gpu.owners[0].unknown == dict.fromkeys(("pid", "start", "user", "command"), "not_visible")
+    assert gpu.owners[0].unknown == dict.fromkeys(("pid", "start", *OF_A_PROCESS), "not_visible")
     assert gpu.owners[2].unknown == {"memory": "not_visible"}
 
 
@@ -208,6 +210,115 @@ def test_pairs_that_contradict_each_other_are_dropped() -> None:
     two = [card([(901, GIB)]), card([(902, GIB)], index=1, minor=1)]
     _, gpus = joined(two, [mapping(50, 0, 1)])
     assert [rows(gpu)[0] for gpu in gpus] == [(None, 901, GIB, "hidden"), (None, 902, GIB, "hidden")]
+
+
+def test_pairs_are_kept_while_others_join_so_that_each_new_one_is_told_apart() -> None:
+    known: dict[int, tuple[int, int]] = {}
+
+    def look(listed: Listed, holders: Iterable[Holder]) -> list[Row]:
+        reading = DriverReading(Driver(), (card(listed, used=24 * GIB),), age=0.0)
+        _, gpus = join(reading, holders, {}, {}, {}, known_pairs=known)
+        known.clear()
+        known.update(pairs_of(gpus))
+        return [row for row in rows(gpus[0]) if row[1] is not None or row[0] is not None]
+
+    look([(901, 4 * GIB)], [mapping(50)])
+    assert known == {901: (50, 500)}
+    assert look([(901, 4 * GIB), (902, 3 * GIB)], [mapping(50), mapping(60)]) == [
+        (50, 901, 4 * GIB, "inferred"),
+        (60, 902, 3 * GIB, "inferred"),
+    ]
+    # Two that come at once cannot be told apart, those before them still can.
+    four = [(901, 4 * GIB), (902, 3 * GIB), (903, 2 * GIB), (904, GIB)]
+    holders = [mapping(pid) for pid in (50, 60, 70, 80)]
+    assert [row[:2] for row in look(four, holders)] == [
+        (50, 901), (60, 902), (None, 903), (None, 904), (70, None), (80, None),
+    ]  # fmt: skip
+    # The local PID was given to another process: nothing is known of that one.
+    reborn = [mapping(50, start=7), mapping(60), mapping(70)]
+    assert (60, 902, 3 * GIB, "inferred") in look(four[:2], reborn)
+    assert known.keys() == {902}
+
+
+def test_an_owner_says_what_it_uses_of_the_host_and_where_it_comes_from() -> None:
+    info = replace(
+        process(50, "notebook"),
+        ppid=40,
+        title="train.ipynb",
+        cpu_used=1.5,
+        resident=3 * GIB,
+        started_at=1e9,
+        unknown={"environment": "no_permission"},
+    )
+    processes = {50: info, 40: replace(process(40), ppid=7), 7: replace(process(7), ppid=7)}
+    reading = DriverReading(Driver(), (card([(50, GIB)]),), age=0.0)
+    _, (gpu,) = join(reading, [mapping(50)], processes, {}, {})
+    owner = gpu.owners[0]
+    assert (owner.title, owner.cpu_used, owner.resident, owner.started_at) == (
+        "train.ipynb",
+        1.5,
+        3 * GIB,
+        1e9,
+    )
+    assert owner.ancestors == (40, 7)
+    assert owner.unknown == {}
+
+
+def hidden_causes(
+    *,
+    listed: Listed = (),
+    holders: Iterable[Holder] = (),
+    processes: Iterable[ProcessInfo] = (),
+    ended: frozenset[int] = frozenset(),
+    used: int = 8 * GIB,
+    reserved: int | None = 0,
+) -> list[tuple[CauseCode, tuple[int, ...]]]:
+    reading = DriverReading(Driver(), (card(listed, used=used, reserved=reserved),), age=0.0)
+    everyone = {info.pid: info for info in processes}
+    _, (gpu,) = join(reading, holders, everyone, {}, {}, ended)
+    assert gpu.owners[-1].evidence == "hidden"
+    return [(cause.code, cause.pids) for cause in gpu.owners[-1].causes]
+
+
+def test_nothing_in_sight_is_said_only_when_nothing_is() -> None:
+    assert hidden_causes() == [("nothing_visible", ())]
+    assert hidden_causes(processes=[process(5), replace(process(6), state="disk_wait")]) == [
+        ("nothing_visible", ())
+    ], "who does not hold the card is no suspect"
+
+
+def test_causes_of_unexplained_memory_stand_in_the_order_of_looking() -> None:
+    orphan = process(51, "data_worker")
+    stuck = replace(process(52), ppid=9, state="disk_wait")
+    leader = replace(process(53), ppid=9, state="zombie", threads=4)
+    kernel = replace(process(54, "notebook"), ppid=9)
+    plain = replace(process(55, "other"), ppid=9)
+    holders = [opening(51, inherited=True), mapping(52), mapping(54), mapping(55)]
+    assert hidden_causes(
+        holders=holders, processes=[orphan, stuck, leader, kernel, plain], ended=frozenset({60})
+    ) == [
+        ("orphaned", (51,)),
+        ("kernel_wait", (52,)),
+        ("zombie_leader", (53,)),
+        ("notebook", (54,)),
+        ("just_ended", (60,)),
+        ("unsized", (55,)),
+    ]
+
+
+def test_a_process_with_a_size_is_no_cause_of_what_is_left() -> None:
+    info = replace(process(50), state="disk_wait")
+    assert hidden_causes(listed=[(50, GIB)], holders=[mapping(50)], processes=[info]) == [
+        ("nothing_visible", ())
+    ]
+
+
+def test_what_a_driver_keeps_and_counts_as_used_is_a_part_of_it() -> None:
+    assert hidden_causes(reserved=None) == [("driver_reserve", ()), ("nothing_visible", ())]
+    assert hidden_causes(reserved=None, holders=[mapping(55)], processes=[process(55, "other")]) == [
+        ("unsized", (55,)),
+        ("driver_reserve", ()),
+    ]
 
 
 def test_a_host_pid_equal_to_an_innocent_local_pid_never_becomes_an_owner() -> None:
@@ -310,7 +421,7 @@ def test_a_process_that_ended_while_it_was_read_keeps_its_row_without_a_name() -
             "exact",
             "other",
             state="gone",
-            unknown={"command": "process_gone", "user": "process_gone"},
+            unknown=dict.fromkeys(OF_A_PROCESS, "process_gone"),
         )
 
 
@@ -383,12 +494,14 @@ def machines(draw: st.DrawFn) -> tuple[DriverReading, list[Holder], dict[int, Pr
     return DriverReading(Driver(error=error), cards, age=0.0), holders, processes
 
 
-@given(machines())
+@given(machines(), st.dictionaries(_PIDS, st.tuples(_PIDS, st.integers(1, 12).map(lambda pid: pid * 10))))
 def test_no_memory_counts_twice_and_only_holders_have_a_pid(
     machine: tuple[DriverReading, list[Holder], dict[int, ProcessInfo]],
+    known: dict[int, tuple[int, int]],
 ) -> None:
     reading, holders, processes = machine
-    _, gpus = join(reading, holders, processes, dict.fromkeys(range(13), "job"), {})
+    jobs = dict.fromkeys(range(13), "job")
+    _, gpus = join(reading, holders, processes, jobs, {}, known_pairs=known)
     starts = {holder.pid: holder for holder in holders}
     for before, gpu in zip(reading.gpus, gpus, strict=True):
         gaps = [owner for owner in gpu.owners if owner.pid is None and owner.host_pid is None]
@@ -407,6 +520,7 @@ def test_no_memory_counts_twice_and_only_holders_have_a_pid(
                 assert before.minor is None or before.minor in holder.minors
                 assert owner.host_pid is None or owner.evidence == "inferred"
             assert (owner.memory is None) == ("memory" in owner.unknown)
+            assert bool(owner.causes) == (owner in gaps)
             assert owner.memory != 0 or owner.evidence == "sole_holder"
         if before.used is None:
             assert gpu.memory.unattributed is None

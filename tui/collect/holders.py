@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from tui.collect.proc import Proc, ProcessStat, minors
 from tui.facts.machine import DATA_WORKER_TITLE, Holder
 
-_TURN = 12
-"""All descriptors of a process are read in every twelfth scan."""
+_TURN = 20
+"""All descriptors of a process are read in every twentieth scan."""
 
 _MAPS_AGAIN = 2
 """Maps read a second time, at most, in one scan."""
@@ -61,10 +61,11 @@ class HolderScanner:
         """The holders among the processes of ``table`` (one look at all processes), by PID.
 
         The control devices do not count, since every program that asks the driver opens them. A
-        process whose descriptors may not be read is no holder.
+        process whose descriptors may not be read is no holder. A dead leader has lost its own, but its
+        threads that live on have them.
         """
         self._scans += 1
-        living = [stat for stat in table.values() if stat.alive]
+        living = [stat for stat in table.values() if stat.alive or stat.threads > 1]
         self._seen = {(stat.pid, stat.start): self._look(stat) for stat in living}
         holding = {stat.pid: stat for stat in living if self._sight(stat).minors}
         self._held.update(dict.fromkeys(holding, self._scans))
@@ -94,10 +95,17 @@ class HolderScanner:
         else:
             return sight
         sight.ticks = ticks
-        sight.names = frozenset(self._proc.descriptors(stat.pid))
-        sight.devices = dict(self._devices(stat.pid, sight.names - known))
+        asked = self._asked(stat)
+        sight.names = frozenset(self._proc.descriptors(asked))
+        sight.devices = dict(self._devices(asked, sight.names - known))
         sight.minors = frozenset(sight.devices.values())
         return sight
+
+    def _asked(self, stat: ProcessStat) -> int:
+        """The thread to ask: the leader, unless it is dead."""
+        if stat.alive:
+            return stat.pid
+        return next((thread for thread in self._proc.threads(stat.pid) if thread != stat.pid), stat.pid)
 
     def _devices(self, pid: int, names: Iterable[str]) -> Iterator[tuple[str, int]]:
         for name in names:
@@ -114,7 +122,7 @@ class HolderScanner:
         before = sight.mapped
         is_turn = again and not sight.scans & (sight.scans - 1)
         if before is None or (is_turn and not sight.minors <= before):
-            sight.mapped = self._proc.mapped_minors(stat.pid, self._prefix)
+            sight.mapped = self._proc.mapped_minors(self._asked(stat), self._prefix)
         return before is not None and sight.mapped is not before
 
     def _titled_worker(self, stat: ProcessStat, holding: Mapping[int, ProcessStat]) -> bool:

@@ -216,7 +216,8 @@ CauseCode = Literal[
 ]
 """Why memory may be in use without an owner: trainers or their workers whose parent is gone; a process
 that waits in the kernel; a dead leader whose threads live on; a notebook's kernel; a holder that ended
-moments ago; a holder that stands beside without a size; what a driver of the first kind keeps; none of these.
+moments ago; a holder that stands beside without a size; what a driver keeps for itself and counts as
+used; none of these in sight.
 """
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tui.facts.machine import (
+    Cause,
     Driver,
     DriverErrorCode,
     DriverReading,
@@ -25,6 +26,7 @@ from tui.facts.machine import (
     ProcessInfo,
 )
 from tui.facts.unknown import UnknownReason
+from tui.insight.unexplained import causes
 
 _MIB = 1 << 20
 _RESERVE_KNOWN, _RESERVE_COUNTED = 300 * _MIB, 1024 * _MIB
@@ -47,6 +49,7 @@ def join(
     jobs_of_pid: Mapping[int, str],
     peaks: Mapping[str, int],
     ended: Set[int] = frozenset(),
+    known_pairs: Mapping[int, tuple[int, int]] | None = None,
 ) -> tuple[Driver, tuple[Gpu, ...]]:
     """The driver with its PID regime, and the cards with their owners.
 
@@ -57,22 +60,41 @@ def join(
     Args:
         reading: the GPU source's answer. With a driver error its cards are the last good ones.
         holders: seen after ``reading`` was taken, so that whoever it lists and still lives is here.
-        processes: at least those of ``holders``.
+        processes: all local ones.
         jobs_of_pid: local PID to job id.
         peaks: the highest ``used`` by card uuid so far.
         ended: local PIDs that held a card lately and are gone: the driver may still list them, and
             they are no processes of the host.
+        known_pairs: host PID to PID and start of a local process, as ``pairs_of`` told after an
+            earlier look. A pair holds while both are there, whoever joins them, so that processes
+            which start one after another are all told apart.
     """
     present = tuple(holders)
     views = [_view(card, present, processes, ended, alone=len(reading.gpus) == 1) for card in reading.gpus]
     behaviour = _behaviour(views)
-    pairs = _pairs(views) if behaviour == "host" else {}
+    pairs = _pairs(views, known_pairs or {}) if behaviour == "host" else {}
     is_stale = reading.driver.error is not None
-    gpus = tuple(
-        _gpu(view, _owners(view, pairs, processes, jobs_of_pid, is_stale=is_stale), reading.age, peaks)
-        for view in views
-    )
+
+    def card(view: _View) -> Gpu:
+        rows = _owners(view, pairs, processes, jobs_of_pid, is_stale=is_stale)
+        missing = _unattributed(view.card, rows)
+        if missing is not None and missing > unexplained_floor(view.card.reserved):
+            why = causes(view.card, rows, present, processes, ended)
+            rows.append(_unexplained(missing, why))
+        return _gpu(view.card, rows, missing, reading.age, peaks)
+
+    gpus = tuple(card(view) for view in views)
     return replace(reading.driver, pid_regime=_regime(reading, behaviour)), gpus
+
+
+def pairs_of(gpus: Iterable[Gpu]) -> dict[int, tuple[int, int]]:
+    """The pairs of host and local processes in the rows, for the next look."""
+    return {
+        owner.host_pid: (owner.pid, owner.start)
+        for gpu in gpus
+        for owner in gpu.owners
+        if owner.host_pid is not None and owner.pid is not None and owner.start is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +176,27 @@ def _regime(reading: DriverReading, behaviour: PidRegime) -> PidRegime:
     return behaviour
 
 
-def _pairs(views: Iterable[_View]) -> dict[int, int]:
-    """Host PID to local PID, where a card has one of each; one process has one PID in each namespace,
-    so pairs that contradict each other are dropped.
+def _pairs(views: Sequence[_View], known: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    """Host PID to local PID: the known pairs that are still there, and where a card has one of each
+    beyond them; one process has one PID in each namespace, so new pairs that contradict each other are
+    dropped.
     """
+    kept = {
+        host: pid
+        for view in views
+        for host in view.strangers
+        for pid, start in [known.get(host, (0, 0))]
+        if any(holder.pid == pid and holder.start == start for holder in view.candidates)
+    }
     found: dict[int, set[int]] = {}
     for view in views:
-        if len(view.strangers) == len(view.candidates) == 1:
-            found.setdefault(next(iter(view.strangers)), set()).add(view.candidates[0].pid)
+        strangers = [host for host in view.strangers if host not in kept]
+        candidates = [holder.pid for holder in view.candidates if holder.pid not in kept.values()]
+        if len(strangers) == len(candidates) == 1:
+            found.setdefault(strangers[0], set()).add(candidates[0])
     claims = Counter(pid for pids in found.values() for pid in pids)
-    return {host: pid for host, pids in found.items() if len(pids) == 1 for pid in pids if claims[pid] == 1}
+    new = {host: pid for host, pids in found.items() if len(pids) == 1 for pid in pids if claims[pid] == 1}
+    return {**kept, **new}
 
 
 def _owners(
@@ -183,7 +216,7 @@ def _owners(
         why: UnknownReason,
         host_pid: int | None = None,
     ) -> Owner:
-        owner = _local_owner(holder, processes.get(holder.pid), jobs_of_pid.get(holder.pid))
+        owner = _local_owner(holder, processes, jobs_of_pid.get(holder.pid))
         unknown = owner.unknown if memory is not None else {**owner.unknown, "memory": why}
         return replace(owner, memory=memory, evidence=evidence, host_pid=host_pid, unknown=unknown)
 
@@ -212,13 +245,12 @@ def _owners(
     return sorted(rows, key=lambda owner: (owner.memory is None, -(owner.memory or 0), owner.pid or 0))
 
 
-def _local_owner(holder: Holder, info: ProcessInfo | None, job: str | None) -> Owner:
+def _local_owner(holder: Holder, processes: Mapping[int, ProcessInfo], job: str | None) -> Owner:
     bare = Owner(holder.pid, None, holder.start, None, "holder", "other", job=job)
+    info = processes.get(holder.pid)
     if info is None or info.start != holder.start:
         # It ended while it was looked at; another process may have its PID by now.
-        return replace(
-            bare, job=None, state="gone", unknown={"command": "process_gone", "user": "process_gone"}
-        )
+        return replace(bare, job=None, state="gone", unknown=dict.fromkeys(_OF_A_PROCESS, "process_gone"))
     return replace(
         bare,
         kind=info.kind,
@@ -227,32 +259,52 @@ def _local_owner(holder: Holder, info: ProcessInfo | None, job: str | None) -> O
         command=info.command,
         state=info.state,
         unknown={name: reason for name, reason in info.unknown.items() if name != "environment"},
+        title=info.title,
+        cpu_used=info.cpu_used,
+        resident=info.resident,
+        started_at=info.started_at,
+        ancestors=_ancestors(info, processes),
     )
 
 
+def _ancestors(info: ProcessInfo, processes: Mapping[int, ProcessInfo]) -> tuple[int, ...]:
+    found: list[int] = []
+    parent = processes.get(info.ppid)
+    while parent is not None and parent.pid not in found:
+        found.append(parent.pid)
+        parent = processes.get(parent.ppid)
+    return tuple(found)
+
+
 def _stranger(host_pid: int, memory: int | None) -> Owner:
-    unknown: dict[str, UnknownReason] = dict.fromkeys(("pid", "start", "user", "command"), "not_visible")
+    unknown: dict[str, UnknownReason] = dict.fromkeys(("pid", "start", *_OF_A_PROCESS), "not_visible")
     if memory is None:
         unknown["memory"] = "driver_without_figure"
     return Owner(None, host_pid, None, memory, "hidden", "other", unknown=unknown)
 
 
-def _gpu(view: _View, rows: Sequence[Owner], age: float | None, peaks: Mapping[str, int]) -> Gpu:
-    card = view.card
+def _unexplained(memory: int, why: tuple[Cause, ...]) -> Owner:
+    return Owner(None, None, None, memory, "hidden", "other", unknown={"pid": "not_visible"}, causes=why)
+
+
+def _unattributed(card: GpuReading, rows: Iterable[Owner]) -> int | None:
+    return None if card.used is None else max(0, card.used - sum(row.memory or 0 for row in rows))
+
+
+def _gpu(
+    card: GpuReading,
+    rows: Sequence[Owner],
+    unattributed: int | None,
+    age: float | None,
+    peaks: Mapping[str, int],
+) -> Gpu:
     unknown = {_SHOWN_AS.get(name, name): reason for name, reason in card.unknown.items()}
-    unattributed: int | None = None
-    if card.used is not None:
-        unattributed = max(0, card.used - sum(row.memory or 0 for row in rows))
-        if unattributed > unexplained_floor(card.reserved):
-            unexplained = Owner(
-                None, None, None, unattributed, "hidden", "other", unknown={"pid": "not_visible"}
-            )
-            rows = [*rows, unexplained]
-    else:
+    if unattributed is None:
         unknown["memory.unattributed"] = card.unknown.get("used", "not_supported")
     peak = max((value for value in (peaks.get(card.uuid), card.used) if value is not None), default=None)
     if peak is None:
         unknown["peak_memory"] = unknown["memory.unattributed"]
+    unified = card.state == "ok" and card.unknown.get("total") == "not_supported"
     return Gpu(
         index=card.index,
         minor=card.minor,
@@ -260,7 +312,7 @@ def _gpu(view: _View, rows: Sequence[Owner], age: float | None, peaks: Mapping[s
         name=card.name,
         state=card.state,
         age=age,
-        memory=GpuMemory(card.total, card.used, card.reserved, card.free, unattributed),
+        memory=GpuMemory(card.total, card.used, card.reserved, card.free, unattributed, unified),
         utilization=card.utilization,
         temperature=card.temperature,
         power=card.power,
@@ -270,8 +322,11 @@ def _gpu(view: _View, rows: Sequence[Owner], age: float | None, peaks: Mapping[s
         peak_memory=peak,
         owners=tuple(rows),
         unknown=unknown,
+        detail=card.detail,
     )
 
+
+_OF_A_PROCESS = ("user", "command", "cpu_used", "resident", "started_at")
 
 _SHOWN_AS = {
     "total": "memory.total",

@@ -17,6 +17,7 @@ from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
 from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
 from tui.operate.identify import Population
+from tui.operate.ports import PortFinder
 
 _HEADS = frozenset({"main", "wrapper", "service"})
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -27,8 +28,9 @@ _BOARD_FOLDER = "LLAMABOARD_WORKDIR"
 class ForeignRuns:
     """Finds them again and again; a run is followed through its ``trainer_log.jsonl``."""
 
-    def __init__(self, proc: Proc) -> None:
+    def __init__(self, proc: Proc, ports: PortFinder | None = None) -> None:
         self._proc = proc
+        self._ports = ports or PortFinder(proc)
         self._runs: dict[tuple[int, int], _ForeignRun] = {}
 
     def find(self, population: Population, ours: Set[int]) -> tuple[Job, ...]:
@@ -43,8 +45,8 @@ class ForeignRuns:
         if (pid, start) not in self._runs:
             self._runs[pid, start] = _ForeignRun(pid, population, self._proc)
         members = tuple(_members(pid, population, heads))
-        ports = self._proc.ports(member.pid for member in members)
-        return self._runs[pid, start].job(members, tuple(sorted(ports)), population)
+        ports = self._ports.of(member.pid for member in members)
+        return self._runs[pid, start].job(members, ports, population)
 
 
 class _ForeignRun:
@@ -106,7 +108,9 @@ class _ForeignRun:
             unknown["progress"] = "not_yet"
             return None
         log = replace(with_trainer_log(RunLog(), entries), stage="train")
-        return progress(log, read_output(self._output), self._schedule, time.monotonic())
+        return progress(
+            log, read_output(self._output), self._schedule, time.monotonic(), started_at=self._started_at
+        )
 
     def _placed(self, written: str | None) -> Path | None:
         if not written or "\0" in written or self._cwd is None:

@@ -1,62 +1,85 @@
 """All sources into one snapshot."""
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.collect.cgroup import CgroupReading, read_cgroup
+from tui.collect.disk_source import DiskSource
 from tui.collect.disks import DiskReader, read_shm
 from tui.collect.gpu_worker import GpuSource
 from tui.collect.holders import HolderScanner
-from tui.collect.host import assemble, read_traces
+from tui.collect.host import Traces, assemble, read_traces
 from tui.collect.proc import Proc
 from tui.collect.processes import ProcessReader
 from tui.facts.finding import Finding
 from tui.facts.job import Job
-from tui.facts.machine import Disk, DriverReading, Gpu, Holder, Host
+from tui.facts.machine import Disk, Driver, DriverReading, Gpu, Holder, Host, ProcessInfo
 from tui.facts.snapshot import Snapshot
+from tui.insight.device_findings import device_findings
 from tui.insight.job_findings import job_findings
 from tui.insight.machine_findings import machine_findings
-from tui.insight.owners import join
+from tui.insight.owners import join, pairs_of
+from tui.insight.peaks import Peaks
+from tui.insight.visible_devices import is_chosen, visible_cards
 from tui.jobs.client import FoundJob, UnreadableJob, ensure_keeper, is_over, list_jobs
 from tui.operate.foreign import ForeignRuns
-from tui.operate.identify import identify
+from tui.operate.identify import Identifier, Population
+from tui.operate.ports import PortFinder
 from tui.operate.runs import RunReaders
 
 GPU_PATIENCE = 6.0
 """Seconds that a single look waits for the driver: it may load firmware first."""
 
-_DISK_PERIOD = 10.0
+_DISK_PATIENCE = 2.6
+"""Seconds that a first look waits for the disks: a network disk may take its whole deadline."""
 
 
 class Observer:
-    """Takes snapshots. The driver is read by a helper process, so that it cannot hold up a snapshot."""
+    """Takes snapshots. What can hang (the driver, network disks) is read beside it, so that it costs a
+    snapshot freshness only.
+
+    ``device_prefix`` is the name of the cards' device files without their number.
+    """
 
     def __init__(
-        self, roots: Sequence[Path], *, proc: Proc | None = None, gpus: GpuSource | None = None
+        self,
+        roots: Sequence[Path],
+        *,
+        proc: Proc | None = None,
+        gpus: GpuSource | None = None,
+        device_prefix: str = "/dev/nvidia",
     ) -> None:
         self._roots = tuple(roots)
         self._proc = proc or Proc()
         self._gpus = gpus or GpuSource()
-        self._holders = HolderScanner(self._proc)
-        self._processes = ProcessReader(self._proc)
-        self._runs = RunReaders(self._proc)
-        self._foreign = ForeignRuns(self._proc)
-        self._disks = DiskReader(self._proc)
-        self._disks_read: tuple[float, tuple[Disk, ...]] | None = None
+        self._disks = DiskSource(DiskReader(self._proc))
+        self._holders = HolderScanner(self._proc, device_prefix)
+        self._identifier = Identifier(ProcessReader(self._proc))
+        ports = PortFinder(self._proc)
+        self._runs = RunReaders(self._proc, ports)
+        self._foreign = ForeignRuns(self._proc, ports)
+        self._traces: Traces | None = None
         self._cgroup: CgroupReading | None = None
-        self._peaks: dict[str, int] = {}
+        self._first_kills: int | None = None
+        self._peaks = Peaks()
+        self._pairs: Mapping[int, tuple[int, int]] = {}
+        self._population: Population | None = None
         self._number = 0
 
     def start(self) -> None:
-        """Let the driver be asked, in the background, and begin to count CPU time."""
+        """Let driver and disks be asked, in the background, and begin to count CPU time."""
         self._gpus.start()
+        self._disks.watch(_outputs(list_jobs(self._roots)))
+        self._disks.start()
         self._cgroup = read_cgroup(self._proc)
+        self._first_kills = self._cgroup.oom_kills
 
     def close(self) -> None:
         """End the helper and let go of every file."""
         self._gpus.close()
+        self._disks.close()
         self._runs.close()
 
     def __enter__(self) -> "Observer":
@@ -66,25 +89,32 @@ class Observer:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    @property
+    def population(self) -> Population | None:
+        """All processes as the last snapshot saw them."""
+        return self._population
+
     def snapshot(self, gpu_patience: float = 0.0) -> Snapshot:
         """Everything as it is now; ``gpu_patience`` is how long to wait for a first driver reading."""
+        reading = self._gpus.first(gpu_patience) if gpu_patience else self._gpus.latest()
+        disk_age, disks = self._disks.latest(_DISK_PATIENCE if gpu_patience else 0.0)
+        # After the driver's answer: whoever it lists and still lives is in the table.
         table = self._proc.table()
+        population = self._population = self._identifier.identify(table)
+        holders = self._holders.find(table)
         found = list_jobs(self._roots)
         readable = [item for item in found if isinstance(item, FoundJob)]
         jobs = tuple(self._runs.read(item, table) for item in reversed(readable))
         self._runs.keep({item.folder.path for item in readable})
-        population = identify(self._processes, table)
-        disks = self._read_disks(jobs)
-        reading = self._gpus.first(gpu_patience) if gpu_patience else self._gpus.latest()
-        # After the driver's answer: a process that it lists may have ended since.
-        holders = self._holders.find(self._proc.table())
-        self._note_peaks(reading)
+        self._disks.watch(_outputs(found))
         foreign = self._foreign.find(population, {member.pid for job in jobs for member in job.members})
-        job_of_pid = {member.pid: job.id for job in (*foreign, *jobs) for member in job.members}
-        driver, gpus = join(reading, holders, population.infos, job_of_pid, self._peaks, self._holders.ended)
+        driver, gpus = self._join(reading, holders, population, (*foreign, *jobs))
+        on_cards = _Cards(holders, gpus, population.infos)
+        jobs = tuple(on_cards.placed(job) for job in jobs)
+        foreign = tuple(
+            replace(on_cards.placed(job), peak_memory=self._peaks.of_run(job.id)) for job in foreign
+        )
         host = self._host(disks, reading)
-        jobs = tuple(_on_cards(job, holders, gpus) for job in jobs)
-        unreadable = tuple(item for item in found if isinstance(item, UnreadableJob))
         self._number += 1
         return Snapshot(
             number=self._number,
@@ -93,30 +123,49 @@ class Observer:
             gpus=gpus,
             host=host,
             jobs=jobs,
-            foreign=tuple(_on_cards(job, holders, gpus) for job in foreign),
+            foreign=foreign,
             findings=(
-                *machine_findings(driver, gpus, host, jobs),
+                *machine_findings(driver, gpus, host, (*jobs, *foreign), self._kills_before(host)),
+                *device_findings(gpus, (*jobs, *foreign), population.infos),
                 *job_findings(jobs),
-                *_unreadable(unreadable),
+                *_unreadable(item for item in found if isinstance(item, UnreadableJob)),
             ),
-            ages={} if reading.age is None else {"gpus": reading.age},
+            ages={name: age for name, age in (("gpus", reading.age), ("disks", disk_age)) if age is not None},
         )
 
-    def _read_disks(self, jobs: Iterable[Job]) -> tuple[Disk, ...]:
-        now = time.monotonic()
-        if self._disks_read is None or now - self._disks_read[0] >= _DISK_PERIOD:
-            outputs = [job.output_dir for job in jobs if job.output_dir and job.state != "ended"]
-            self._disks_read = (now, self._disks.read(outputs))
-        return self._disks_read[1]
-
-    def _note_peaks(self, reading: DriverReading) -> None:
-        for gpu in reading.gpus:
-            if gpu.used is not None:
-                self._peaks[gpu.uuid] = max(gpu.used, self._peaks.get(gpu.uuid, 0))
+    def _join(
+        self,
+        reading: DriverReading,
+        holders: Sequence[Holder],
+        population: Population,
+        jobs: Sequence[Job],
+    ) -> tuple[Driver, tuple[Gpu, ...]]:
+        self._peaks.note_cards(reading)
+        job_of_pid = {member.pid: job.id for job in jobs for member in job.members}
+        driver, gpus = join(
+            reading,
+            holders,
+            population.infos,
+            job_of_pid,
+            self._peaks.cards,
+            self._holders.ended,
+            self._pairs,
+        )
+        self._pairs = pairs_of(gpus)
+        self._peaks.note_runs(gpus, (job.id for job in jobs))
+        return driver, gpus
 
     def _host(self, disks: tuple[Disk, ...], reading: DriverReading) -> Host:
         before, self._cgroup = self._cgroup, read_cgroup(self._proc)
-        return assemble(self._cgroup, before, disks, read_shm(), read_traces(self._proc), reading)
+        if self._traces is None:
+            self._traces = read_traces(self._proc)
+        return assemble(self._cgroup, before, disks, read_shm(), self._traces, reading)
+
+    def _kills_before(self, host: Host) -> int | None:
+        """The baseline of what was killed, once something was killed while this watched."""
+        if host.oom_kills is None or self._first_kills is None or host.oom_kills <= self._first_kills:
+            return None
+        return self._first_kills
 
 
 def adopt_orphans(roots: Sequence[Path]) -> tuple[str, ...]:
@@ -129,13 +178,34 @@ def adopt_orphans(roots: Sequence[Path]) -> tuple[str, ...]:
     return tuple(adopted)
 
 
-def _on_cards(job: Job, holders: Iterable[Holder], gpus: Iterable[Gpu]) -> Job:
-    """The job with the cards that its processes hold, where that can be seen."""
-    pids = {member.pid for member in job.members}
-    minors = {minor for holder in holders if holder.pid in pids for minor in holder.minors}
-    held = tuple(gpu.uuid for gpu in gpus if gpu.minor in minors)
-    listed = tuple(gpu.uuid for gpu in gpus if any(owner.job == job.id for owner in gpu.owners))
-    return replace(job, gpus=listed or held or job.gpus)
+@dataclass(frozen=True, slots=True)
+class _Cards:
+    """Which cards the processes of a run use, where that can be seen."""
+
+    holders: Sequence[Holder]
+    gpus: Sequence[Gpu]
+    infos: Mapping[int, ProcessInfo]
+
+    def placed(self, job: Job) -> Job:
+        """The job with its cards: owned, else held, else as recorded, else chosen by its environment."""
+        pids = {member.pid for member in job.members}
+        minors = {minor for holder in self.holders if holder.pid in pids for minor in holder.minors}
+        held = tuple(gpu.uuid for gpu in self.gpus if gpu.minor in minors)
+        owned = tuple(gpu.uuid for gpu in self.gpus if any(owner.job == job.id for owner in gpu.owners))
+        cards = owned or held or job.gpus or self._chosen(job)
+        return job if cards == job.gpus else replace(job, gpus=cards)
+
+    def _chosen(self, job: Job) -> tuple[str, ...]:
+        info = self.infos.get(job.main_pid) if job.main_pid is not None else None
+        if info is None or not is_chosen(info.environment):
+            return ()
+        return visible_cards(info.environment, self.gpus) or ()
+
+
+def _outputs(found: Iterable[FoundJob | UnreadableJob]) -> tuple[str, ...]:
+    """Where the runs that are not over write."""
+    records = [item.record for item in found if isinstance(item, FoundJob)]
+    return tuple(record.output_dir for record in records if record.output_dir and not is_over(record))
 
 
 def _unreadable(items: Iterable[UnreadableJob]) -> tuple[Finding, ...]:

@@ -22,6 +22,7 @@ from tui.llamafactory.follow import LogFollower
 from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
 from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
+from tui.operate.ports import PortFinder
 
 _Table = Mapping[int, ProcessStat]
 
@@ -32,9 +33,9 @@ class RunReader:
     A job that is over is read once more after its end and then remembered.
     """
 
-    def __init__(self, folder: JobFolder, record: JobRecord, proc: Proc) -> None:
+    def __init__(self, folder: JobFolder, record: JobRecord, ports: PortFinder) -> None:
         self._folder = folder
-        self._proc = proc
+        self._ports = ports
         self._log = LogFollower(folder.log)
         self._output = Path(record.output_dir) if record.output_dir else None
         self._trainer_log = (
@@ -102,7 +103,7 @@ class RunReader:
             ended_at=record.ended_at,
             gpus=record.gpus,
             peak_memory=read_peaks(self._folder.path),
-            ports=() if over else tuple(sorted(self._proc.ports(member.pid for member in members))),
+            ports=() if over else self._ports.of(member.pid for member in members),
             progress=self._progress(record, log, output, over=over),
             command=mask_arguments(record.command),
             cwd=record.cwd,
@@ -116,21 +117,23 @@ class RunReader:
     ) -> Progress | None:
         if record.kind != "training":
             return None
-        return progress(log, output, self._schedule, time.monotonic(), ended=over)
+        return progress(
+            log, output, self._schedule, time.monotonic(), ended=over, started_at=record.started_at
+        )
 
 
 class RunReaders:
     """A reader per job folder, kept from one snapshot to the next."""
 
-    def __init__(self, proc: Proc) -> None:
-        self._proc = proc
+    def __init__(self, proc: Proc, ports: PortFinder | None = None) -> None:
+        self._ports = ports or PortFinder(proc)
         self._readers: dict[Path, RunReader] = {}
 
     def read(self, found: FoundJob, table: _Table) -> Job:
         """The job now."""
         path = found.folder.path
         if path not in self._readers:
-            self._readers[path] = RunReader(found.folder, found.record, self._proc)
+            self._readers[path] = RunReader(found.folder, found.record, self._ports)
         return self._readers[path].read(found.record, table)
 
     def keep(self, paths: set[Path]) -> None:
@@ -146,7 +149,7 @@ class RunReaders:
 def read_job(found: FoundJob, proc: Proc | None = None) -> Job:
     """One job, once."""
     proc = proc or Proc()
-    reader = RunReader(found.folder, found.record, proc)
+    reader = RunReader(found.folder, found.record, PortFinder(proc))
     try:
         return reader.read(found.record, proc.table())
     finally:
