@@ -193,7 +193,7 @@ def test_an_upgrade_under_a_running_job_does_not_break_its_stop(
 ) -> None:
     old = tmp_path / "site"
     shutil.copytree(PACKAGE, old / "tui", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(client, "_PACKAGE_ROOT", old)
+    monkeypatch.setattr(client, "_import_paths", lambda: [old])
     job = jobs.start("stubborn")
     shutil.rmtree(old)
     monkeypatch.undo()
@@ -206,7 +206,7 @@ def test_an_upgrade_under_a_running_job_does_not_break_its_stop(
 def test_a_keeper_that_cannot_start_is_told_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "_PACKAGE_ROOT", tmp_path / "nowhere")
+    monkeypatch.setattr(client, "_import_paths", lambda: [tmp_path / "nowhere"])
     with pytest.raises(LlamaherdError) as failed:
         start_job(JobSpec("training", ("true",), "/", {}), tmp_path)
     assert failed.value.code == "keeper_failed"
