@@ -1,9 +1,13 @@
 """Fixtures of more than one folder of tests."""
 
+import signal
 from pathlib import Path
 
 import pytest
 from support.fake_nvml import CompilerMissingError, FakeNvml
+
+# A script that runs the tests in the background leaves SIGINT ignored, and every child inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
