@@ -51,6 +51,7 @@ class Recording:
     seconds: float
     written: tuple[tuple[float, float], ...] = ()
     schedule: Schedule | None = None
+    started_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def read(path: Path) -> Recording:
         seconds=next((line["t"] for line in lines if "exit" in line), chunks[-1][0]),
         written=tuple(_lines(written)) if written.exists() else (),
         schedule=schedule(load_config(config).values) if config.exists() else None,
+        started_at=lines[0].get("start"),
     )
 
 
@@ -110,8 +112,10 @@ def measure(recording: Recording) -> Row:
         pauses=_pauses(whole) / recording.seconds,
         tqdm=_error(recording, _bars(recording, whole.plan.total_steps)),
         llamafactory=_error(recording, _own_file(recording)) if recording.written else None,
-        ours=_error(recording, _ours(logs, None)),
-        configured=_error(recording, _ours(logs, recording.schedule)) if recording.schedule else None,
+        ours=_error(recording, _ours(logs, recording.started_at)),
+        configured=_error(recording, _ours(logs, recording.started_at, recording.schedule))
+        if recording.schedule
+        else None,
     )
 
 
@@ -144,8 +148,10 @@ def _replayed(recording: Recording) -> Iterator[tuple[float, RunLog]]:
     yield recording.seconds, parser.facts()
 
 
-def _ours(logs: Sequence[tuple[float, RunLog]], known: Schedule | None) -> Shown:
-    by_look = {at: progress(log, None, known, at).eta for at, log in logs}
+def _ours(
+    logs: Sequence[tuple[float, RunLog]], started_at: float | None, known: Schedule | None = None
+) -> Shown:
+    by_look = {at: progress(log, None, known, at, started_at=started_at).eta for at, log in logs}
     return by_look.get
 
 

@@ -3,12 +3,12 @@
 from datetime import tzinfo
 
 from tui.app.ink import Ink, Line, Span, clipped, joined, line
+from tui.app.late import finding_text
 from tui.app.scene import LIVE, Scene, is_stale, is_tight
 from tui.app.widgets.findings import finding_ink, finding_mark, sorted_findings
 from tui.app.widgets.jobs import job_mark
 from tui.app.widgets.training import job_name
 from tui.facts.job import Job
-from tui.text.findings import finding_text
 from tui.text.names import STAGES, state_or_ending
 from tui.text.outside import outside
 from tui.text.translate import tr

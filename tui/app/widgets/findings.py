@@ -2,11 +2,11 @@
 
 from tui.app.graphs import Pen
 from tui.app.ink import Drawing, Ink, Line, Span, line
+from tui.app.late import finding_text
 from tui.app.scene import Scene
 from tui.app.widgets.panel import Panel
 from tui.facts.finding import Finding, Level
 from tui.text.cells import width, wrap
-from tui.text.findings import finding_text
 from tui.text.names import LEVELS
 from tui.text.translate import tr, tr_noop
 

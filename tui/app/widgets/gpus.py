@@ -1,17 +1,14 @@
 """The cards: one line each where room is short, a card with graphs where there is plenty."""
 
-from functools import lru_cache
-
 from tui.app.graphs import Pen, bar, columns_of, graph, spark
 from tui.app.history import BUCKET
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line, line_width, spread
+from tui.app.late import driver_text, short_gpu_name
 from tui.app.scene import Scene, is_stale, is_tight, memory_share
 from tui.app.widgets.panel import Panel
 from tui.facts.machine import Gpu
 from tui.facts.snapshot import Snapshot
 from tui.text.cells import clean, cut_middle, wrap
-from tui.text.gpu_report import short_gpu_name
-from tui.text.sentences import driver_text
 from tui.text.translate import tr, tr_noop
 from tui.text.units import age, percent, size, sizes, temperature, watts
 
@@ -35,7 +32,7 @@ class GpuPanel(Panel):
         if not snapshot.gpus:
             return Drawing(title, no_gpu_lines(snapshot, width))
         rows = max(1, height // len(snapshot.gpus))
-        names = max(len(_name(card.name)) for card in snapshot.gpus)
+        names = max(len(short_gpu_name(card.name)) for card in snapshot.gpus)
         lines: list[Line] = []
         for card in snapshot.gpus:
             drawn = _card(scene, card, width, rows, min(names, 18))
@@ -70,7 +67,9 @@ def _card(scene: Scene, card: Gpu, cells: int, rows: int, name_cells: int) -> li
             if card.state == "lost"
             else tr("the driver reported an error")
         )
-        first = clipped(line(Span(f"{card.index} {_name(card.name)}  ", "strong"), Span(text, "bad")), cells)
+        first = clipped(
+            line(Span(f"{card.index} {short_gpu_name(card.name)}  ", "strong"), Span(text, "bad")), cells
+        )
         return [first, *[EMPTY] * (rows - 1)]
     if rows == 1:
         return [_row(scene, card, cells, name_cells)]
@@ -94,7 +93,7 @@ def _memory_bar(card: Gpu, cells: int, pen: Pen) -> Line:
 
 
 def _row(scene: Scene, card: Gpu, cells: int, name_cells: int) -> Line:
-    name = cut_middle(_name(card.name), name_cells, scene.pen.glyphs)
+    name = cut_middle(short_gpu_name(card.name), name_cells, scene.pen.glyphs)
     head = line(cell(str(card.index), 2, "accent"), cell(name, name_cells + 1, "strong"))
     dim: Ink = "dim" if is_stale(card) else "plain"
     tail = line(
@@ -140,7 +139,7 @@ def _past(scene: Scene, card: Gpu, cells: int, indent: int) -> Line:
 
 def _tall(scene: Scene, card: Gpu, cells: int, rows: int) -> list[Line]:
     """A card of its own: name, memory bar, load, then graphs of the past in what is left."""
-    head = line(Span(f"{card.index} ", "accent"), Span(_name(card.name), "strong"))
+    head = line(Span(f"{card.index} ", "accent"), Span(short_gpu_name(card.name), "strong"))
     lines = [
         spread(head, _state_note(card), cells),
         _labelled(tr("memory"), _memory_bar(card, _bar_cells(cells), scene.pen), _memory_words(card), cells),
@@ -209,8 +208,3 @@ def _graphs(scene: Scene, card: Gpu, cells: int, rows: int) -> list[Line]:
 
 def _minutes(columns: int) -> int:
     return round(columns * BUCKET / 60)
-
-
-@lru_cache(maxsize=64)
-def _name(name: str) -> str:
-    return short_gpu_name(name)

@@ -1,13 +1,11 @@
 """Who holds the memory of the cards, with a row for what no visible process explains."""
 
-from functools import lru_cache
-
 from tui.app.ink import Drawing, Ink, Line, Span, cell, clipped, line
+from tui.app.late import command_text
 from tui.app.scene import Scene
 from tui.app.widgets.panel import Panel
 from tui.facts.machine import Gpu, Owner
 from tui.text.cells import width
-from tui.text.gpu_report import command_text
 from tui.text.names import EVIDENCE, PROCESS_KINDS, PROCESS_STATES
 from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop
@@ -102,11 +100,5 @@ def owner_words(owner: Owner) -> str:
     if owner.pid is None:
         return tr("no visible process explains this memory")
     if owner.command:
-        return _command_words(owner.command)
+        return command_text(owner.command)
     return "-"
-
-
-@lru_cache(maxsize=512)
-def _command_words(command: tuple[str, ...]) -> str:
-    # Masking fifty command lines takes half of a whole redraw, and they never change.
-    return command_text(command)

@@ -7,15 +7,14 @@ from functools import lru_cache
 
 from tui.app.graphs import Pen, bar, columns_of, graph, scaled, spark
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line
+from tui.app.late import eta_working_text, failure_text
 from tui.app.scene import LIVE, Scene
 from tui.app.widgets.panel import Panel
 from tui.facts.job import Job
 from tui.facts.training import Progress, Stage
 from tui.text.cells import cut, width, wrap
-from tui.text.job_report import eta_working_text
 from tui.text.names import STAGES, state_or_ending
 from tui.text.outside import outside
-from tui.text.sentences import failure_text
 from tui.text.translate import tr, tr_noop
 from tui.text.units import clock, duration, number, percent, rate
 
