@@ -26,7 +26,8 @@ def training(*pids: int, step: int | None = 5) -> Job:
     return Job(
         id=JOB, kind="training", state="running", ending=None, exit_code=None, failure=None, keeper=True,
         main_pid=pids[0], members=tuple(Member(pid, 1) for pid in pids), config=None, output_dir=None,
-        started_at=None, ended_at=None, gpus=(), peak_memory={}, ports=(), progress=replace(PROGRESS, step=step),
+        started_at=None, ended_at=None, gpus=(), peak_memory={}, ports=(),
+        progress=replace(PROGRESS, step=step),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The helper process that reads NVML for ``collect/gpu_worker.py``: one JSON line per reading.
 
-It imports little, because ``status`` waits for its first line. It ends with its parent: a thread
-watches standard input, which closes when the parent ends, even while a call hangs in the library.
+Where the library cannot be loaded, ``nvidia-smi`` is asked. This imports little, because ``status`` waits
+for its first line. It ends with its parent: a thread watches standard input, which closes when the parent
+ends, even while a call hangs in the library.
 """
 
 import json
@@ -11,6 +12,7 @@ import threading
 import time
 from dataclasses import asdict
 
+from tui.collect.nvidia_smi import NvidiaSmi
 from tui.collect.nvml import NvmlSession
 
 
@@ -24,16 +26,19 @@ def main(period: float) -> None:
     frames = os.dup(1)
     os.dup2(2, 1)  # what the library prints must not get between the frames
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    session = NvmlSession()
+    session, last_resort = NvmlSession(), NvidiaSmi()
     while True:
-        at = time.monotonic()
-        frame = json.dumps({"at": at, "reading": asdict(session.read())}).encode() + b"\n"
+        began = at = time.monotonic()
+        reading = session.read()
+        if reading.driver.error is not None and reading.driver.error.code == "library_missing":
+            at, reading = last_resort.read() or (at, reading)
+        frame = json.dumps({"at": at, "reading": asdict(reading)}).encode() + b"\n"
         try:
             while frame:
                 frame = frame[os.write(frames, frame) :]
         except BrokenPipeError:
             return
-        time.sleep(max(0.0, at + period - time.monotonic()))
+        time.sleep(max(0.0, began + period - time.monotonic()))
 
 
 def _end_with_parent() -> None:

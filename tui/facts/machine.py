@@ -65,12 +65,16 @@ class DriverError:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The NVIDIA driver; versions are ``None`` when it never answered."""
+    """The NVIDIA driver; versions are ``None`` when it never answered.
+
+    ``source``: who was asked. ``nvidia_smi`` only where the library cannot be loaded; it tells less.
+    """
 
     version: str | None = None
     nvml: str | None = None
     pid_regime: PidRegime = "unknown"
     error: DriverError | None = None
+    source: Literal["nvml", "nvidia_smi"] = "nvml"
 
 
 @dataclass(frozen=True, slots=True)
