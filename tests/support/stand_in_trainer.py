@@ -58,6 +58,7 @@ def make_environment(prefix: Path) -> Path:
 def write_config(folder: Path, **values: object) -> Path:
     """A config that the stand-in understands, in ``folder``."""
     path = folder / "train.yaml"
-    settings = {"stage": "sft", "do_train": "true", "output_dir": "out", **values}
+    sound = {"model_name_or_path": "org/tiny", "dataset_dir": "ONLINE", "dataset": "rows", "use_cpu": "true"}
+    settings = {"stage": "sft", "do_train": "true", **sound, "output_dir": "out", **values}
     path.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
     return path

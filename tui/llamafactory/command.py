@@ -31,6 +31,9 @@ Launch = Literal["cli", "direct", "agent", "service"]
 script itself, by torchrun or its like, or as a service.
 """
 
+VLLM = "vllm"
+"""The subcommand of a pasted vLLM server, which is none of LLaMA-Factory's."""
+
 _SERVICES = frozenset({"webui", "webchat", "api", "chat", "export", "eval"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PREFIXES = frozenset({"env", "exec", "nohup", "setsid"})
@@ -59,14 +62,20 @@ class PastedCommand:
 
 
 def training_command(
-    environment: Environment, config: Path, overrides: Sequence[str] = (), *, torchrun: bool | None = None
+    environment: Environment | None,
+    config: Path,
+    overrides: Sequence[str] = (),
+    *,
+    torchrun: bool | None = None,
 ) -> tuple[str, ...]:
-    """The argument vector that trains ``config``.
+    """The argument vector that trains ``config``; without an environment, as it would be typed.
 
     Raises:
         LlamaherdError: ``command_space_in_path``, see ``refuse_spaces``.
     """
     arguments = (str(config), *overrides)
+    if environment is None:
+        return (CLI_NAMES[0], "train", *arguments)
     if torchrun:
         refuse_spaces(environment, arguments)
     return (*environment.command(), "train", *arguments)
@@ -155,7 +164,7 @@ def parse_command_line(argv: Sequence[str]) -> PastedCommand:
     if target is not None and is_training_script(target):
         return _training(words, "agent", target.arguments, environment)
     if _is_vllm_server(run):
-        return PastedCommand("service", "service", words, "vllm", environment=environment)
+        return PastedCommand("service", "service", words, VLLM, environment=environment)
     raise _unsupported(words, "program")
 
 
@@ -175,13 +184,13 @@ def named_environment(command: PastedCommand) -> Path | None:
     return program if meant and len(program.parts) > 1 else None
 
 
-def replace_cli(argv: Sequence[str], environment: Environment) -> tuple[str, ...]:
+def replace_cli(argv: Sequence[str], environment: Environment | None) -> tuple[str, ...]:
     """``argv`` with a bare program name replaced by the one of the found environment.
 
     A program typed with its folder stays, and so does a name that the environment lacks.
     """
     program, *rest = argv
-    if "/" in program:
+    if "/" in program or environment is None:
         return tuple(argv)
     if program in CLI_NAMES:
         return (*environment.command(), *rest)

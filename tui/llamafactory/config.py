@@ -38,6 +38,7 @@ _MISSING = "???"  # OmegaConf's mark for a value that is still to come; it repla
 _OVERRIDE = re.compile(r"([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*){0,9})=(.*)", re.DOTALL | re.ASCII)
 _OVERRIDE_LIMIT = 10_000
 _SHOWN = 200
+_FLOAT_BITS = 1023
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,11 @@ class TrainingConfig:
         return value if isinstance(value, bool) else None
 
     def number(self, key: str) -> float | None:
-        """The value if it is a number; text that looks like one is not."""
+        """The value if it is a number; text that looks like one is not, nor what no float can hold."""
         value = self.values.get(key)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return value if isinstance(value, float) or value.bit_length() <= _FLOAT_BITS else None
 
     def whole(self, key: str) -> int | None:
         """The value if it is a whole number."""

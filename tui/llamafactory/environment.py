@@ -68,6 +68,11 @@ class Environment:
         """The folder of ``llamafactory-cli`` and ``torchrun``."""
         return (self.cli or self.python).parent
 
+    @property
+    def sites(self) -> tuple[Path, ...]:
+        """The folders that its packages lie in."""
+        return site_folders(self.prefix, self.python, self.cli)
+
     def command(self) -> tuple[str, ...]:
         """The argument vector that stands for ``llamafactory-cli``."""
         if self.cli is not None:
@@ -117,7 +122,9 @@ def find_environment(
     )
 
 
-def runtime_environ(environment: Environment, base: Mapping[str, str], own_prefix: Path) -> dict[str, str]:
+def runtime_environ(
+    environment: Environment | None, base: Mapping[str, str], own_prefix: Path
+) -> dict[str, str]:
     """The variables for a job: the training environment as if activated, this program's undone.
 
     What the user set stays, also a PYTHONPATH; only entries inside this program's own environment go.
@@ -129,13 +136,14 @@ def runtime_environ(environment: Environment, base: Mapping[str, str], own_prefi
     if "CONDA_PREFIX" in result and _real(Path(result["CONDA_PREFIX"])) == own:
         for name in ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "CONDA_PROMPT_MODIFIER"):
             result.pop(name, None)
-    if is_file(environment.prefix / "pyvenv.cfg"):
-        result["VIRTUAL_ENV"] = str(environment.prefix)
-    elif (environment.prefix / "conda-meta").is_dir():
-        result["CONDA_PREFIX"] = str(environment.prefix)
-
     path = _without(result.get("PATH", os.defpath), own)
-    result["PATH"] = os.pathsep.join([str(environment.bin), *(p for p in path if p != str(environment.bin))])
+    if environment is not None:
+        if is_file(environment.prefix / "pyvenv.cfg"):
+            result["VIRTUAL_ENV"] = str(environment.prefix)
+        elif (environment.prefix / "conda-meta").is_dir():
+            result["CONDA_PREFIX"] = str(environment.prefix)
+        path = [str(environment.bin), *(entry for entry in path if entry != str(environment.bin))]
+    result["PATH"] = os.pathsep.join(path)
     if "PYTHONPATH" in result:
         kept = _without(result["PYTHONPATH"], own)
         result["PYTHONPATH"] = os.pathsep.join(kept)

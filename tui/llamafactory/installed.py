@@ -52,14 +52,20 @@ def site_folders(prefix: Path, python: Path, script: Path | None = None) -> tupl
 
 def package_versions(sites: Sequence[Path]) -> dict[str, str | None]:
     """Version per name of ``PACKAGES``; the first folder that has it counts, as in Python."""
-    found: dict[str, str] = {}
-    for site in sites:
-        for name, version in _distributions(site):
-            found.setdefault(name, version)
+    found = installed_versions(sites)
     versions = {name: found.get(name) for name in PACKAGES}
     if _PACKAGE not in found:
         versions[_PACKAGE] = _source_version(find_package(sites))
     return versions
+
+
+def installed_versions(sites: Sequence[Path]) -> dict[str, str]:
+    """Version of everything installed, by the names of dist-info folders in small letters."""
+    found: dict[str, str] = {}
+    for site in sites:
+        for name, version in _distributions(site):
+            found.setdefault(name, version)
+    return found
 
 
 def find_package(sites: Sequence[Path]) -> Path | None:
@@ -116,8 +122,8 @@ def _distributions(site: Path) -> Iterator[tuple[str, str]]:
         if not entry.name.endswith(".dist-info"):
             continue
         name, dash, version = entry.name.removesuffix(".dist-info").partition("-")
-        name = name.replace(".", "_").lower()
-        if dash and name in PACKAGES and is_file(entry / "METADATA"):
+        name = name.replace(".", "_").replace("-", "_").lower()
+        if dash and is_file(entry / "METADATA"):
             yield name, version
 
 

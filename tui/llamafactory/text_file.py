@@ -20,8 +20,8 @@ class TextFileError(Exception):
         self.line = line
 
 
-def read_text_file(path: Path) -> str:
-    """The text of a UTF-8 file, without its byte order mark.
+def read_text_file(path: Path, limit: int = FILE_LIMIT) -> str:
+    """The text of a UTF-8 file of at most ``limit`` bytes, without its byte order mark.
 
     A pipe or a device would never end, so only a regular file is read.
 
@@ -32,14 +32,14 @@ def read_text_file(path: Path) -> str:
         if not stat.S_ISREG(path.stat().st_mode):
             raise TextFileError("not_a_file")
         with path.open("rb") as file:
-            data = file.read(FILE_LIMIT + 1)
+            data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TextFileError("missing") from error
     except OSError as error:
         raise TextFileError("unreadable", detail=error.strerror) from error
     except ValueError as error:  # a NUL in the name
         raise TextFileError("missing") from error
-    if len(data) > FILE_LIMIT:
+    if len(data) > limit:
         raise TextFileError("too_large")
     try:
         return data.decode("utf-8-sig")

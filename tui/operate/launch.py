@@ -17,9 +17,18 @@ from tui.llamafactory import command as commands
 from tui.llamafactory.config import TrainingConfig, apply_overrides, dump, load_config, resolve
 from tui.llamafactory.environment import Environment, find_environment, runtime_environ
 from tui.operate.settings import Settings
+from tui.operate.trial import trial_overrides
 
 CONFIG_PATTERNS = ("*.yaml", "*.yml")
 _DEVICE_NODES = "nvidia[0-9]*"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``steps`` to train; ``with_pauses``: an evaluation and a save among them."""
+
+    steps: int
+    with_pauses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +41,30 @@ class StartRequest:
     pasted: tuple[str, ...] = ()
     environment: Path | None = None
     gpus: tuple[int, ...] | None = None
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A job ready to start, and what is worth showing of it before.
 
+    ``config`` is the training's, with its overrides; ``None`` for a service and for a command without a
+    file. ``reads_copy``: the run gets a copy of it, not the file that was named.
     ``torchrun``: whether LLaMA-Factory will train in several processes under an agent; ``None`` when
-    only the number of cards decides and that is unknown.
+    only the number of cards decides and that is unknown. ``processes``: how many will train here.
     """
 
     spec: JobSpec
     environment: Environment | None
     torchrun: bool | None
+    config: TrainingConfig | None = None
+    reads_copy: bool = True
+    processes: int | None = None
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """All variables of the job."""
+        return {**self.spec.environ, **self.spec.environment}
 
 
 def prepare(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
@@ -55,16 +75,25 @@ def prepare(request: StartRequest, settings: Settings, environ: Mapping[str, str
     """
     if settings.readonly:
         raise LlamaherdError("readonly", exit_code=EXIT_REFUSED, deed="start")
-    if not request.cwd.is_dir():
-        raise LlamaherdError("cwd_missing", path=str(request.cwd))
-    launch = (
-        _from_pasted(request, settings, environ)
-        if request.pasted
-        else _from_config(request, settings, environ)
-    )
+    launch = understand(request, settings, environ)
     if launch.spec.output_dir is not None:
         require_writable(Path(launch.spec.output_dir))
     return launch
+
+
+def understand(
+    request: StartRequest, settings: Settings, environ: Mapping[str, str], *, needs_environment: bool = True
+) -> Launch:
+    """What a request means. Without ``needs_environment`` none has to be found; it is then ``None``.
+
+    Raises:
+        LlamaherdError: the config, the command, an override or the environment cannot be used.
+    """
+    if not request.cwd.is_dir():
+        raise LlamaherdError("cwd_missing", path=str(request.cwd))
+    if request.pasted:
+        return _from_pasted(request, settings, environ, needs_environment=needs_environment)
+    return _from_config(request, settings, environ, needs_environment=needs_environment)
 
 
 def start(launch: Launch, root: Path) -> FoundJob:
@@ -122,14 +151,20 @@ def require_writable(folder: Path) -> None:
         ) from error
 
 
-def _from_config(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
+def _from_config(
+    request: StartRequest, settings: Settings, environ: Mapping[str, str], *, needs_environment: bool
+) -> Launch:
     if request.config is None:
         raise LlamaherdError("command_empty", exit_code=EXIT_USAGE)
     path = request.cwd / request.config
     training = resolve(apply_overrides(load_config(path), request.overrides), request.cwd)
-    environment = _environment(request, settings, environ, None)
+    if request.trial is not None:
+        words = trial_overrides(training, request.trial.steps, with_pauses=request.trial.with_pauses)
+        training = apply_overrides(training, words)
+    environment = _environment(request, settings, environ, None, required=needs_environment)
     chosen = _gpu_choice(request)
-    torchrun = commands.uses_torchrun({**environ, **chosen}, visible_gpus({**environ, **chosen}))
+    cards = visible_gpus({**environ, **chosen})
+    torchrun = commands.uses_torchrun({**environ, **chosen}, cards)
     spec = JobSpec(
         kind="training",
         name=path.stem,
@@ -141,17 +176,22 @@ def _from_config(request: StartRequest, settings: Settings, environ: Mapping[str
         config_text=dump(training),
         output_dir=_text(training.output_dir),
     )
-    return Launch(spec, environment, torchrun)
+    processes = commands.process_count({**environ, **chosen}, cards)
+    return Launch(spec, environment, torchrun, training, processes=processes)
 
 
-def _from_pasted(request: StartRequest, settings: Settings, environ: Mapping[str, str]) -> Launch:
+def _from_pasted(
+    request: StartRequest, settings: Settings, environ: Mapping[str, str], *, needs_environment: bool
+) -> Launch:
     pasted = commands.parse_command_line(request.pasted)
-    environment = _environment(request, settings, environ, commands.named_environment(pasted))
+    named = commands.named_environment(pasted)
+    # vLLM may live in an environment of its own, or simply be on the PATH.
+    required = needs_environment and pasted.subcommand != commands.VLLM
+    environment = _environment(request, settings, environ, named, required=required)
     chosen = {**pasted.environment, **_gpu_choice(request)}
-    torchrun = commands.pasted_uses_torchrun(
-        pasted, {**environ, **chosen}, visible_gpus({**environ, **chosen})
-    )
-    if torchrun and pasted.launch == "cli":
+    cards = visible_gpus({**environ, **chosen})
+    torchrun = commands.pasted_uses_torchrun(pasted, {**environ, **chosen}, cards)
+    if torchrun and pasted.launch == "cli" and environment is not None:
         commands.refuse_spaces(environment, pasted.argv[1:])
     config = request.cwd / pasted.config if pasted.config else None
     training: TrainingConfig | None = None
@@ -169,19 +209,32 @@ def _from_pasted(request: StartRequest, settings: Settings, environ: Mapping[str
         config_text=dump(training) if training is not None else None,
         output_dir=_text(typed or (training.output_dir if training is not None else None)),
     )
-    return Launch(spec, environment, torchrun)
+    processes = commands.process_count({**environ, **chosen}, cards) if pasted.launch == "cli" else None
+    return Launch(spec, environment, torchrun, training, reads_copy=False, processes=processes)
 
 
 def _environment(
-    request: StartRequest, settings: Settings, environ: Mapping[str, str], pasted: Path | None
-) -> Environment:
-    return find_environment(
-        explicit=request.environment or pasted,
-        settings=settings.environment,
-        environ=environ,
-        cwd=request.cwd,
-        own_prefix=Path(sys.prefix),
-    )
+    request: StartRequest,
+    settings: Settings,
+    environ: Mapping[str, str],
+    pasted: Path | None,
+    *,
+    required: bool,
+) -> Environment | None:
+    try:
+        return find_environment(
+            explicit=request.environment or pasted,
+            settings=settings.environment,
+            environ=environ,
+            cwd=request.cwd,
+            own_prefix=Path(sys.prefix),
+        )
+    except LlamaherdError as error:
+        if required or request.environment is not None:
+            raise
+        if error.code not in ("environment_not_found", "environment_unusable"):
+            raise
+        return None
 
 
 def _gpu_choice(request: StartRequest) -> dict[str, str]:
