@@ -15,7 +15,7 @@ from tui.facts.training import (
     RunLog,
     Schedule,
 )
-from tui.insight.eta import progress
+from tui.insight.eta import USUAL_EXIT, progress
 
 STEADY = [8.0] * 40
 EVERY = Schedule(eval_steps=60, save_steps=100, final_eval=True)
@@ -31,9 +31,9 @@ def test_the_sum_behind_an_eta() -> None:
         seconds_per_eval=31.0,
         saves_left=2,
         seconds_per_save=None,
-        tail=31.0,
+        tail=31.0 + USUAL_EXIT,
     )
-    assert shown.eta == 120 * 8 + 2 * 31 + 31
+    assert shown.eta == 120 * 8 + 2 * 31 + 31 + USUAL_EXIT
     assert (shown.step, shown.total, shown.fraction) == (40, 160, 0.25)
     assert (shown.stage, shown.source, shown.age) == ("train", "bar", 0.0)
     assert shown.samples_per_second == 4.0
@@ -44,7 +44,7 @@ def test_before_the_first_evaluation_it_is_a_lower_bound() -> None:
     shown = progress(run_log(STEADY, total=160), None, EVERY)
     assert shown.eta_working is not None
     assert shown.eta_working.at_least
-    assert shown.eta == 120 * 8
+    assert shown.eta == 120 * 8 + USUAL_EXIT
     assert shown.eta_high is None
     no_evaluation = progress(run_log(STEADY, total=160), None, Schedule(save_steps=500))
     assert no_evaluation.eta_working is not None
@@ -59,8 +59,8 @@ def test_a_prediction_at_the_end_is_of_unknown_length() -> None:
 
 def test_the_time_since_the_last_step_counts() -> None:
     log = run_log(STEADY, total=160)
-    assert progress(log, None, Schedule(), now=103.0).eta == 120 * 8 - 3
-    assert progress(log, None, Schedule(), now=100.0 + 3600).eta == 119 * 8, "at most one step"
+    assert progress(log, None, Schedule(), now=103.0).eta == 120 * 8 - 3 + USUAL_EXIT
+    assert progress(log, None, Schedule(), now=100.0 + 3600).eta == 119 * 8 + USUAL_EXIT, "at most one step"
     assert progress(log, None, Schedule(), now=103.0).age == 3.0
 
 
@@ -96,7 +96,7 @@ def test_after_the_last_step_the_rest_is_still_to_come() -> None:
     )
     output = OutputFacts("o", True, (Checkpoint("c", 20, True, 5004.0),))
     shown = progress(done, output, EVERY, now=101.0)
-    assert shown.eta == 3.0 + 30.0, "what is left of the final save, and the final evaluation"
+    assert shown.eta == 3.0 + 30.0 + USUAL_EXIT, "what is left of the final save, and the final evaluation"
     final = run_log(
         STEADY,
         total=40,
@@ -105,7 +105,7 @@ def test_after_the_last_step_the_rest_is_still_to_come() -> None:
         evals=(Pause(20, 30.0),),
         bar=Bar("eval", 20, 100, 6.0),
     )
-    assert progress(final, None, EVERY, now=100.0).eta == 24.0
+    assert progress(final, None, EVERY, now=100.0).eta == 24.0 + USUAL_EXIT
 
 
 def test_the_range_holds_what_steps_vary() -> None:
@@ -205,5 +205,16 @@ def test_a_resumed_run_is_not_timed_from_step_0() -> None:
     cut = data.index(b"80/90 [00:02")
     shown = progress(facts_of(data[: data.index(b"]", cut) + 1]), None, Schedule(40, 20, final_eval=True))
     assert shown.eta is not None
-    assert 0.3 < shown.eta < 2.0
+    assert 0.3 < shown.eta - USUAL_EXIT < 2.0
     assert shown.seconds_per_step == pytest.approx(0.05, abs=0.02)
+
+
+def test_leaving_takes_its_share_of_the_time_that_the_imports_took() -> None:
+    log = run_log([8.0] * 60, total=180, began_at=1_000_040.0)
+    known = progress(log, None, Schedule(), now=100.0, started_at=1_000_000.0)
+    assert known.eta_working is not None
+    assert known.eta_working.tail == 10.0
+    for elsewhere in (1_000_041.0, 990_000.0):
+        shown = progress(log, None, Schedule(), now=100.0, started_at=elsewhere)
+        assert shown.eta_working is not None
+        assert shown.eta_working.tail == USUAL_EXIT, "a clock of another zone says nothing"

@@ -84,12 +84,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One ``checkpoint-N`` folder. Complete means a valid ``trainer_state.json``, written last."""
+    """One ``checkpoint-N`` folder. Complete means a valid ``trainer_state.json``, written last, and nothing
+    of a sharded layout missing. ``size`` is in bytes, ``None`` where it could not be counted.
+    """
 
     path: str
     step: int
     complete: bool
     saved_at: float | None
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,8 @@ class EtaWorking:
     """The sum behind an ETA: ``steps x seconds + evals x seconds + saves x seconds + current + tail``.
 
     All in seconds. ``current`` is what is left of the evaluation or save under way, or, negative, what
-    the running step has already spent. ``tail`` comes after the last step: the final save, evaluation.
+    the running step has already spent. ``tail`` comes after the last step: the final save, evaluation and
+    the exit of the process.
     ``at_least``: an evaluation is still to come and none has been timed yet, or a prediction follows.
     """
 
@@ -201,6 +205,33 @@ class Pause:
     began: float | None = None
 
 
+Attention = Literal["fa2", "fa3", "sdpa", "eager"]
+
+NotedEvent = Literal["allocation_retry", "fp16_overflow", "dropped_sample", "over_long_sample"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a log tells of the settings that are really used; ``None`` where it does not.
+
+    ``compute_dtype`` is ``bfloat16``, ``float16`` or ``float32``; ``quantization`` is in bits. ``zero_stage``
+    is known only where the log says it. ``output_dir`` is as the trainer wrote it, relative to its folder.
+    ``tracker`` is the address or folder that a tracker printed. ``events`` counts lines of a kind.
+    """
+
+    world_size: int | None = None
+    compute_dtype: str | None = None
+    finetuning: str | None = None
+    gradient_checkpointing: bool | None = None
+    attention: Attention | None = None
+    liger: bool | None = None
+    quantization: int | None = None
+    zero_stage: int | None = None
+    output_dir: str | None = None
+    tracker: str | None = None
+    events: Mapping[NotedEvent, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class RunLog:
     """Everything a console log (and ``trainer_log.jsonl``) has told so far.
@@ -233,6 +264,7 @@ class RunLog:
     source: ProgressSource | None = None
     began_at: float | None = None
     changed_at: float | None = None
+    told: Told = field(default_factory=Told)
 
 
 @dataclass(frozen=True, slots=True)

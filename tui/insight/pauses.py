@@ -82,14 +82,38 @@ def due(log: RunLog, schedule: Schedule | None, step: int, total: int) -> Due:
     saves = _by_steps(schedule.save_steps, step, total)
     if schedule.save_steps is not None and step < total and total % _every(schedule.save_steps, total):
         saves += 1  # strategy "steps" also saves at the last step
-    epoch = log.plan.steps_per_epoch
-    if epoch is None and log.plan.epochs:
-        epoch = math.ceil(total / log.plan.epochs)
-    if epoch:
+    if epoch := _steps_per_epoch(log, total):
         ends = math.ceil(total / epoch) - step // epoch if step < total else 0
         evals += ends if schedule.eval_epochs else 0
         saves += ends if schedule.save_epochs else 0
     return Due(evals, saves, schedule.final_eval, schedule.final_predict)
+
+
+def next_eval(log: RunLog, schedule: Schedule | None, step: int, total: int) -> int | None:
+    """The step of the next evaluation between steps, ``None`` where none is known to come."""
+    known = schedule or _observed(log)
+    return _next(known.eval_steps, known.eval_epochs, log, step, total)
+
+
+def next_save(log: RunLog, schedule: Schedule | None, step: int, total: int) -> int | None:
+    """The step of the next checkpoint; strategy "steps" also saves at the last step."""
+    known = schedule or _observed(log)
+    found = _next(known.save_steps, known.save_epochs, log, step, total)
+    return total if found is None and known.save_steps is not None and step < total else found
+
+
+def _next(every: float | None, epochs: bool, log: RunLog, step: int, total: int) -> int | None:
+    periods = [_every(every, total)] if every is not None else []
+    if epochs and (epoch := _steps_per_epoch(log, total)):
+        periods.append(epoch)
+    coming = [(step // period + 1) * period for period in periods]
+    return min((one for one in coming if one <= total), default=None)
+
+
+def _steps_per_epoch(log: RunLog, total: int) -> int | None:
+    if log.plan.steps_per_epoch is not None:
+        return log.plan.steps_per_epoch
+    return math.ceil(total / log.plan.epochs) if log.plan.epochs else None
 
 
 def step_of_eval(log: RunLog, schedule: Schedule | None, step: int, total: int) -> int:

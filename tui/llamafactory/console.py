@@ -1,5 +1,7 @@
 """The console log of a training, read as it grows: bytes in any pieces, facts at any time."""
 
+from dataclasses import replace
+
 from tui.facts.training import RunLog
 from tui.llamafactory.bars import BarText, split_bars
 from tui.llamafactory.flood import worth_reading
@@ -49,7 +51,7 @@ class ConsoleParser:
             for piece in split_bars(bytes(self._pending)):
                 if isinstance(piece, BarText):
                     run.take_bar(piece, self._pending_at, finished=False)
-        return run.facts()
+        return replace(run.facts(), told=self._lines.told.facts())
 
     def _keep(self, piece: bytes, at: float) -> None:
         if not piece:

@@ -11,6 +11,7 @@ from tui.llamafactory.bars import BarText, seconds_per_step
 
 _CLOCKS = 1024
 _POINTS = 4096
+_EXACT_EPOCH = 100
 
 
 class StepHistory:
@@ -96,6 +97,18 @@ class MetricHistory:
     def points(self) -> tuple[MetricPoint, ...]:
         """All points kept, in the order of the log."""
         return tuple(self._points)
+
+    def step_by_epoch(self, plan: Plan) -> int | None:
+        """The step of the newest record where no bar tells it: its epoch is printed to a hundredth, which
+        is exact enough where an epoch has few steps.
+        """
+        epoch = next((point.epoch for point in reversed(self._points) if point.epoch is not None), None)
+        if epoch is None or not plan.examples or not plan.effective_batch or not plan.total_steps:
+            return None
+        per_epoch = plan.steps_per_epoch or math.ceil(plan.examples / plan.effective_batch)
+        if per_epoch > _EXACT_EPOCH or not 0 <= epoch < 1e6:
+            return None
+        return min(plan.total_steps, round(epoch * per_epoch))
 
     def copy(self) -> "MetricHistory":
         """The same history, to be changed without changing this one."""

@@ -13,6 +13,7 @@ from tui.llamafactory.failure import RootCause, is_wrapper
 from tui.llamafactory.metrics import block_value, metric_values
 from tui.llamafactory.records import Record, split_records
 from tui.llamafactory.run_state import RunState
+from tui.llamafactory.told import ToldReader
 from tui.llamafactory.tracebacks import Raised, TracebackReader, rank_prefix
 
 _STAGE_STARTS: tuple[tuple[str, Stage], ...] = (
@@ -62,6 +63,7 @@ class LineReader:
 
     def _start_over(self) -> None:
         self.run = RunState()
+        self.told = ToldReader()
         self._tracebacks = TracebackReader()
         self._ranks: set[int] = set()
         self._planning = False
@@ -106,6 +108,7 @@ class LineReader:
         self._end_block(at)
         message = record.message.strip()
         self._continued = not message
+        self.told.message(message)
         if record.level in {"WARNING", "ERROR", "CRITICAL"}:
             self.run.warn(mask_text(message)[:_WARNING_LIMIT])
         elif message:
@@ -192,6 +195,7 @@ class LineReader:
             self.run.take_metrics(metric_values(text), at)
         else:
             self._end_block(at)
+            self.told.line(text)
             self._trouble(text)
 
     def _end_block(self, at: float) -> None:

@@ -2,7 +2,8 @@
 
 The Trainer writes ``trainer_state.json`` last of a checkpoint, so a valid one proves that the checkpoint
 is complete, whatever its layout (LoRA, full, DeepSpeed, FSDP); a just-in-time checkpoint also carries a
-sentinel file until it is complete. Nothing here follows the contents of a file of any other kind.
+sentinel file until it is complete. A sharded layout shows more (``checkpoint.py``). Nothing here follows
+the contents of a file of any other kind.
 """
 
 import errno
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from tui.facts.training import Checkpoint, OutputFacts
 from tui.facts.unknown import UnknownReason
+from tui.llamafactory.checkpoint import checkpoint_contents
 
 _ENTRIES = 20_000
 _CHECKPOINTS = 2_000
@@ -27,7 +29,6 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
 _WEIGHTS = re.compile(
     r"adapter_model\.(?:safetensors|bin)|(?:model|pytorch_model)[\w.-]{0,80}\.(?:safetensors|bin)"
 )
-_SENTINEL = "checkpoint-is-incomplete.txt"
 _STATE = "trainer_state.json"
 
 
@@ -65,8 +66,10 @@ def _checkpoints(path: Path, names: set[str]) -> Iterator[Checkpoint]:
     for step, name in found[-_CHECKPOINTS:]:
         folder = path / name
         state = _read_state(folder / _STATE)
-        complete = isinstance(state, _State) and _changed_at(folder / _SENTINEL) is None
-        yield Checkpoint(str(folder), step, complete, _changed_at(folder / _STATE))
+        saved_at = _changed_at(folder / _STATE)
+        contents = checkpoint_contents(folder, saved_at)
+        complete = isinstance(state, _State) and contents.whole
+        yield Checkpoint(str(folder), step, complete, saved_at, contents.size)
 
 
 def _is_weights(name: str) -> bool:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tui.facts.training import Bar, BarKind, Pause, Plan, RunLog, Stage
+from tui.facts.training import Bar, BarKind, Pause, Plan, ProgressSource, RunLog, Stage
 from tui.llamafactory.bars import BarText
 from tui.llamafactory.failure import RootCause, Trouble, judge
 from tui.llamafactory.history import MetricHistory, StepHistory
@@ -233,6 +233,9 @@ class RunState:
         """Everything, frozen."""
         failure, interrupted = judge(self._troubles, self.root_cause, self.stage)
         step = self._steps.step
+        source: ProgressSource | None = "bar" if step is not None else None
+        if step is None and (step := self._metrics.step_by_epoch(self.plan)) is not None:
+            source = "metrics"
         return RunLog(
             stage=self.stage,
             seen=tuple(self.seen),
@@ -250,7 +253,7 @@ class RunState:
             failure=failure,
             interrupted=interrupted,
             warnings=tuple(self._warnings),
-            source="bar" if step is not None else None,
+            source=source,
             began_at=self.began_at,
             changed_at=self.changed_at,
         )

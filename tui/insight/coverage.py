@@ -1,0 +1,41 @@
+"""What a run, or a trial of it, has gone through already."""
+
+import math
+from collections.abc import Sequence
+
+from tui.facts.explained import Coverage
+from tui.facts.training import Checkpoint, RunLog, Schedule
+from tui.insight.pauses import next_eval, next_save
+
+
+def coverage(log: RunLog, schedule: Schedule | None, checkpoints: Sequence[Checkpoint] = ()) -> Coverage:
+    """Judged from the log and from the checkpoints of its steps; a step is only ever done after its first
+    batch and its update.
+    """
+    step, total = log.step or 0, log.plan.total_steps
+    trained = step > log.resume_step
+    loaded = any(stage in log.seen for stage in ("prepare", "train", "eval", "final_eval"))
+    evaluated = bool(log.evals)
+    saved = bool(log.saves) or any(one.complete and log.resume_step < one.step <= step for one in checkpoints)
+    return Coverage(
+        load=loaded,
+        first_batch=trained,
+        longest_batch=_share_of_epoch(log) if trained else None,
+        first_update=trained,
+        evaluation=evaluated,
+        save=saved,
+        first_eval=None if evaluated or total is None else next_eval(log, schedule, step, total),
+        first_save=None if saved or total is None else next_save(log, schedule, step, total),
+    )
+
+
+def _share_of_epoch(log: RunLog) -> float | None:
+    """Batches are drawn without repetition within an epoch."""
+    plan = log.plan
+    if plan.steps_per_epoch:
+        per_epoch = plan.steps_per_epoch
+    elif plan.examples and plan.effective_batch:
+        per_epoch = math.ceil(plan.examples / plan.effective_batch)
+    else:
+        return None
+    return min(1.0, ((log.step or 0) - log.resume_step) / per_epoch)
