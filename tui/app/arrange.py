@@ -122,8 +122,12 @@ def share(room: int, wants: Sequence[Want]) -> Mapping[str, int]:
     """
     ranked = sorted(wants, key=lambda want: want.rank)
     kept = [want for want in ranked if not want.extra]
+    left_out = []
     while kept and sum(want.least for want in kept) > room:
-        kept.pop()
+        left_out.append(kept.pop())
+    for want in reversed(left_out):  # a lesser one may fit where a greater did not
+        if kept and sum(other.least for other in kept) + want.least <= room:
+            kept.append(want)
     heights = {want.name: want.least for want in kept}
     _grow(heights, kept, room, "ideal")
     for want in ranked:

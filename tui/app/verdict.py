@@ -92,10 +92,11 @@ def _memory_parts(scene: Scene) -> list[Line]:
         where = tr("GPU {index}", index=least.index) if len(scene.gpus) > 1 else tr("GPU memory")
         text = tr("{where}: tight, {size} free", where=where, size=size(least.memory.free))
         return [line(Span(f"{scene.pen.warning} {text}", "warn"))]
-    free = [card.memory.free for card in scene.gpus if card.memory.free is not None]
-    if not free:
+    known = [card for card in scene.gpus if card.memory.free is not None]
+    if not known:
         return [line(Span(tr("GPU memory unknown"), "dim"))]
-    text = tr("GPU memory: {size} free", size=size(min(free)))
-    if len(scene.gpus) > 1:
-        text = tr("GPU memory: {size} free on the fullest card", size=size(min(free)))
-    return [line(Span(text, "good"))]
+    fullest = min(known, key=lambda card: card.memory.free or 0)
+    free = size(fullest.memory.free)
+    if len(scene.gpus) == 1:
+        return [line(Span(tr("GPU memory: {size} free", size=free), "good"))]
+    return [line(Span(tr("GPU {index}: {size} free", index=fullest.index, size=free), "good"))]

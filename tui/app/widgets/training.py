@@ -228,9 +228,15 @@ def _curve_rows(losses: tuple[float, ...], cells: int, rows: int, pen: Pen) -> l
 
 
 def _resampled(values: list[float], columns: int) -> list[float | None]:
-    """The whole run in exactly so many columns: means of its parts, or each figure over several."""
+    """The whole run in exactly so many columns: means of its parts, or a line between few figures."""
     count = len(values)
     if count < columns:
-        return [values[at * count // columns] for at in range(columns)]
+        places = [at * (count - 1) / (columns - 1) for at in range(columns)]
+        return [_between(values, place) for place in places]
     edges = [at * count // columns for at in range(columns + 1)]
     return [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+
+
+def _between(values: list[float], place: float) -> float:
+    before = min(int(place), len(values) - 2)
+    return values[before] + (values[before + 1] - values[before]) * (place - before)
