@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.plan_cases import PlanCase, load_cases, write_datasets
@@ -51,8 +52,8 @@ def test_there_are_more_than_twenty_recordings_with_an_exact_count() -> None:
     assert len(CASES) - len(WITH_REASON) > 20
 
 
-def worked_example(transformers: str | None, world: int | None = 2, **values: object) -> StepCount:
-    settings = {
+def worked_example(transformers: str | None, world: int | None = 2, **values: Any) -> StepCount:
+    settings: dict[str, Any] = {
         "dataset": "security",
         "val_size": 0.15,
         "per_device_train_batch_size": 1,
@@ -60,7 +61,7 @@ def worked_example(transformers: str | None, world: int | None = 2, **values: ob
         "num_train_epochs": 3.0,
         **values,
     }
-    config = TrainingConfig({k: v for k, v in settings.items() if v is not None}, Path("x.yaml"))  # type: ignore[misc]  # values of tests are plain
+    config = TrainingConfig({k: v for k, v in settings.items() if v is not None}, Path("x.yaml"))
     rows = (DatasetRows("security", 2876, 2876),)
     return count_steps(config, rows, world=world, transformers=transformers)
 
@@ -107,7 +108,7 @@ def test_streaming_without_max_steps_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("values", [{"val_size": 1.0}, {"eval_dataset": "other"}, {"val_size": 5000}])
-def test_settings_that_llamafactory_refuses_give_no_count(values: dict[str, object]) -> None:
+def test_settings_that_llamafactory_refuses_give_no_count(values: dict[str, Any]) -> None:
     count = worked_example("4.57.1", **values)
     assert (count.total, count.reasons) == (None, ("settings_invalid",))
 

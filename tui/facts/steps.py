@@ -116,3 +116,25 @@ class TokenLengths:
     def samples(self) -> int:
         """How many samples were measured."""
         return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSummary:
+    """Measured lengths in a few numbers.
+
+    ``percentiles`` maps 50, 90, 95 and 99 to the length that this share of samples does not exceed. ``cut``
+    maps a limit to how many samples are longer; the training's own ``cutoff`` is one of them. ``padding``
+    is the share of positions that padding fills at ``batch`` samples a batch, padded to a multiple of
+    ``padded_to``.
+    """
+
+    samples: int
+    complete: bool
+    longest: int
+    percentiles: Mapping[int, int]
+    cut: Mapping[int, int]
+    cutoff: int
+    batch: int
+    padding: float
+    padded_to: int
+    dropped: int = 0

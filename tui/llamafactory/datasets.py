@@ -4,7 +4,6 @@ The rules are those of LLaMA-Factory: ``dataset_info.json`` names the file, ``nu
 rows, ``max_samples`` takes the first ones, and rows without an answer are dropped when they are tokenized.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,10 @@ from tui.facts.steps import DatasetRows
 from tui.facts.unknown import UnknownReason
 from tui.llamafactory.config import TrainingConfig
 from tui.llamafactory.dataset_files import SUFFIXES, Deadline, Row, RowsError, count_file
-from tui.llamafactory.text_file import TextFileError, read_text_file
+from tui.llamafactory.dataset_info import INFO_FILE
+from tui.llamafactory.json_file import JsonFileError, read_json_file
 
-INFO_NAME = "dataset_info.json"
+_INFO_LIMIT = 8 << 20
 COUNT_SECONDS = 5.0
 """How long counting may take, all data sets together."""
 
@@ -64,14 +64,9 @@ def count_rows(
 
 def _read_info(folder: Path) -> Mapping[str, object]:
     try:
-        value = json.loads(read_text_file(folder / INFO_NAME))
-    except TextFileError as error:
+        return read_json_file(folder / INFO_FILE, _INFO_LIMIT)
+    except JsonFileError as error:
         raise RowsError("missing_file" if error.problem == "missing" else "unreadable_file") from error
-    except (ValueError, RecursionError) as error:
-        raise RowsError("unreadable_file") from error
-    if not isinstance(value, dict):
-        raise RowsError("unreadable_file")
-    return value
 
 
 def _dataset_rows(

@@ -1,12 +1,8 @@
 """What is known of a model from its folder, without loading anything.
 
-``config.json`` gives the shapes, the headers of the safetensors files give every tensor: the first
-8 bytes are the length of a JSON text, which follows; the numbers behind it are never read.
+``config.json`` gives the shapes, the headers of the safetensors files give every tensor.
 """
 
-import json
-import os
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +10,11 @@ from pathlib import Path
 from tui.facts.unknown import UnknownReason
 from tui.facts.weights import ModelFacts, ModelShape, Tensor
 from tui.llamafactory.installed import is_file
+from tui.llamafactory.json_file import JsonFileError, read_json_file
+from tui.llamafactory.safetensors import read_header
 
 _CONFIG_LIMIT = 4 << 20
 _INDEX_LIMIT = 64 << 20
-_HEADER_LIMIT = 64 << 20  # a header of 100,000 tensors has 10 MB
-_TENSOR_LIMIT = 200_000
 _SHARD_LIMIT = 2_000
 _SIDE_LIMIT = 1 << 40
 _INDEX = "model.safetensors.index.json"
@@ -33,19 +29,6 @@ _PLAIN_DECODERS: Mapping[str, tuple[str, ...]] = {
     "qwen2": ("bias",),
     "qwen3": ("qk_norm",),
 }
-
-
-def find_model_folder(name: str, cwd: Path, environ: Mapping[str, str]) -> Path | None:
-    """The folder of a model on this machine: a path, or a hub's name that lies in a hub's cache."""
-    if "\0" in name or not name:
-        return None
-    home = Path(environ.get("HOME") or "/root")
-    written = home / name[2:] if name.startswith("~/") else cwd / name
-    if is_file(written / "config.json") or written.is_dir():
-        return written
-    if name.count("/") != 1 or name.startswith(("/", ".")):
-        return None
-    return next((folder for folder in _cached(name, home, environ) if is_file(folder / "config.json")), None)
 
 
 def read_model(folder: Path, name: str | None = None) -> ModelFacts:
@@ -89,40 +72,6 @@ def read_model(folder: Path, name: str | None = None) -> ModelFacts:
     )
 
 
-def read_header(path: Path) -> tuple[list[Tensor], bool]:
-    """The tensors that a safetensors file names, and whether the file holds all of them.
-
-    Raises:
-        ValueError: not such a file.
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        start = file.read(8)
-        if len(start) < 8:
-            raise ValueError("shorter than its own length")
-        (length,) = struct.unpack("<Q", start)
-        if not 2 <= length <= _HEADER_LIMIT:
-            raise ValueError("no such header")
-        text = file.read(length)
-        size = os.fstat(file.fileno()).st_size
-    if len(text) < length:
-        raise ValueError("the header ends too early")
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("the header is no JSON") from error
-    if not isinstance(header, dict) or len(header) > _TENSOR_LIMIT:
-        raise ValueError("the header is no mapping")
-    tensors, end = [], 0
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        tensor, last = _tensor(name, entry)
-        tensors.append(tensor)
-        end = max(end, last)
-    return tensors, 8 + length + end <= size
-
-
 @dataclass(slots=True)
 class _Files:
     tensors: list[Tensor] = field(default_factory=list)
@@ -161,18 +110,6 @@ def _weight_files(folder: Path, files: _Files) -> list[Path]:
     if is_file(single):
         return [single]
     return sorted(folder.glob("model-*.safetensors"))[:_SHARD_LIMIT]
-
-
-def _tensor(name: str, entry: object) -> tuple[Tensor, int]:
-    if not isinstance(entry, dict):
-        raise ValueError("a tensor without a description")
-    shape, dtype, offsets = entry.get("shape"), entry.get("dtype"), entry.get("data_offsets")
-    if not isinstance(shape, list) or not isinstance(dtype, str) or not isinstance(offsets, list):
-        raise ValueError("a tensor without shape, type or place")
-    numbers = [*shape, *offsets]
-    if len(offsets) != 2 or not all(type(n) is int and 0 <= n <= _SIDE_LIMIT for n in numbers):
-        raise ValueError("a tensor with an impossible shape or place")
-    return Tensor(name, tuple(shape), dtype), offsets[1]
 
 
 def _without_tied_head(tensors: list[Tensor], configured: bool | None) -> tuple[tuple[Tensor, ...], bool]:
@@ -274,31 +211,6 @@ def _from_config(
     return tuple(tensors)
 
 
-def _cached(name: str, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where the hubs' own tools put a downloaded model, the hub in use first."""
-    owner, _, model = name.partition("/")
-    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
-    modelscope = Path(environ.get("MODELSCOPE_CACHE") or cache / "modelscope" / "hub")
-    escaped = model.replace(".", "___")
-    for root in (modelscope, modelscope / "models", modelscope / "hub" / "models"):
-        for written in (escaped, model):
-            yield root / owner / written
-    hub = environ.get("HF_HUB_CACHE") or Path(environ.get("HF_HOME") or cache / "huggingface") / "hub"
-    repository = Path(hub) / f"models--{owner}--{model}"
-    revision = _first_line(repository / "refs" / "main")
-    if revision:
-        yield repository / "snapshots" / revision
-    yield from sorted((repository / "snapshots").glob("*"))
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(200).decode(errors="replace").strip().replace("/", "")
-    except OSError:
-        return ""
-
-
 def _weight_bytes(folder: Path) -> int | None:
     patterns = ("*.safetensors", *_OTHER_WEIGHTS)
     sizes = []
@@ -310,23 +222,14 @@ def _weight_bytes(folder: Path) -> int | None:
     return sum(sizes) if sizes else None
 
 
-def _read_json(path: Path, limit: int, what: str, unknown: dict[str, UnknownReason]) -> dict[str, object]:
-    """A JSON mapping; an empty one, with the reason noted, where there is none."""
-    reason: UnknownReason = "unreadable_file"
+def _read_json(path: Path, limit: int, what: str, unknown: dict[str, UnknownReason]) -> Mapping[str, object]:
+    """A JSON object; an empty one, with the reason noted, where there is none."""
     try:
-        if is_file(path):
-            with path.open("rb") as file:
-                data = file.read(limit + 1)
-            value = json.loads(data) if len(data) <= limit else None
-            if isinstance(value, dict):
-                return value
-        else:
-            reason = "missing_file"
-    except (OSError, ValueError, RecursionError):
-        pass
-    if what:
-        unknown[what] = reason
-    return {}
+        return read_json_file(path, limit)
+    except JsonFileError as error:
+        if what:
+            unknown[what] = "missing_file" if error.problem == "missing" else "unreadable_file"
+        return {}
 
 
 def _text_part(config: Mapping[str, object]) -> Mapping[str, object]:
