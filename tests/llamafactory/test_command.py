@@ -9,11 +9,13 @@ from tui.facts.errors import EXIT_USAGE, LlamaherdError
 from tui.llamafactory.command import (
     PastedCommand,
     job_environment,
+    launcher_words,
     named_environment,
     parse_command_line,
     pasted_uses_torchrun,
     process_count,
     replace_cli,
+    torn_word,
     training_command,
     uses_torchrun,
 )
@@ -32,26 +34,21 @@ class TestTrainingCommand:
         cli = str(tmp_path / "env" / "bin" / "llamafactory-cli")
         assert command == (cli, "train", "/j/config.yaml", "max_steps=3")
 
-    @pytest.mark.parametrize(
-        ("config", "overrides"),
-        [("/my jobs/config.yaml", ()), ("/j/config.yaml", ("run_name=two words",)), ("/j/a\tb.yaml", ())],
-    )
-    def test_a_space_is_refused_where_torchrun_gets_it(
-        self, tmp_path: Path, config: str, overrides: tuple[str, ...]
-    ) -> None:
+    def test_without_an_environment_it_is_what_one_would_type(self) -> None:
+        assert training_command(None, Path("a.yaml")) == ("llamafactory-cli", "train", "a.yaml")
+
+
+class TestWhatTorchrunGets:
+    @pytest.mark.parametrize("word", ["/my jobs/config.yaml", "run_name=two words", "/j/a\tb.yaml"])
+    def test_a_space_is_found(self, tmp_path: Path, word: str) -> None:
         environment = environment_in(tmp_path / "env")
-        for torchrun in (False, None):
-            training_command(environment, Path(config), overrides, torchrun=torchrun)
-        with pytest.raises(LlamaherdError) as caught:
-            training_command(environment, Path(config), overrides, torchrun=True)
-        assert caught.value.code == "command_space_in_path"
-        assert caught.value.values["path"] in {config, *overrides}
+        assert torn_word(launcher_words(environment, ["/j/config.yaml", word])) == word
+        assert torn_word(launcher_words(environment, ["/j/config.yaml"])) is None
 
     def test_the_place_of_the_package_counts_too(self, tmp_path: Path) -> None:
-        environment = environment_in(tmp_path / "my env")
-        with pytest.raises(LlamaherdError) as caught:
-            training_command(environment, Path("/j/config.yaml"), torchrun=True)
-        assert str(caught.value.values["path"]).startswith(str(tmp_path / "my env"))
+        torn = torn_word(launcher_words(environment_in(tmp_path / "my env"), ()))
+        assert torn is not None
+        assert torn.startswith(str(tmp_path / "my env"))
 
 
 @pytest.mark.parametrize(

@@ -62,35 +62,22 @@ class PastedCommand:
 
 
 def training_command(
-    environment: Environment | None,
-    config: Path,
-    overrides: Sequence[str] = (),
-    *,
-    torchrun: bool | None = None,
+    environment: Environment | None, config: Path, overrides: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The argument vector that trains ``config``; without an environment, as it would be typed.
-
-    Raises:
-        LlamaherdError: ``command_space_in_path``, see ``refuse_spaces``.
-    """
-    arguments = (str(config), *overrides)
-    if environment is None:
-        return (CLI_NAMES[0], "train", *arguments)
-    if torchrun:
-        refuse_spaces(environment, arguments)
-    return (*environment.command(), "train", *arguments)
+    """The argument vector that trains ``config``; without an environment, as it would be typed."""
+    cli = (CLI_NAMES[0],) if environment is None else environment.command()
+    return (*cli, "train", str(config), *overrides)
 
 
-def refuse_spaces(environment: Environment, arguments: Sequence[str]) -> None:
-    """Refuse what LLaMA-Factory's launcher would tear apart: it splits its torchrun command at spaces.
+def launcher_words(environment: Environment | None, arguments: Sequence[str]) -> tuple[str, ...]:
+    """What LLaMA-Factory's launcher puts into its torchrun command, which it splits at spaces."""
+    launcher = () if environment is None else (str(environment.package or environment.prefix),)
+    return (*launcher, *arguments)
 
-    Raises:
-        LlamaherdError: ``command_space_in_path`` with ``path``, the first word with a space in it.
-    """
-    launcher = str(environment.package or environment.prefix)
-    for word in (launcher, *arguments):
-        if any(letter.isspace() for letter in word):
-            raise LlamaherdError("command_space_in_path", path=word[:_SHOWN])
+
+def torn_word(words: Sequence[str]) -> str | None:
+    """The first of the launcher's words that has a space in it: the ranks would then get no config."""
+    return next((word for word in words if any(letter.isspace() for letter in word)), None)
 
 
 def forces_torchrun(environ: Mapping[str, str]) -> bool:

@@ -121,7 +121,7 @@ def _facts(
         torchrun=launch.torchrun,
         processes=launch.processes,
         reads_copy=launch.reads_copy,
-        words=_words(launch, state_root),
+        words=(*launch.words, *_copy_place(launch, state_root)),
         installed=None if environment is None else _installed(environment, environ),
         model=_model(config, hub),
         hub=hub,
@@ -208,15 +208,9 @@ def _deepspeed(config: TrainingConfig) -> Deepspeed | None:
     return None if config.deepspeed is None else read_deepspeed(config.deepspeed)
 
 
-def _words(launch: Launch, state_root: Path | None) -> tuple[str, ...]:
-    """What LLaMA-Factory's launcher would put into its torchrun command."""
-    package = launch.environment.package if launch.environment is not None else None
-    words = [] if package is None else [str(package)]
-    if not launch.reads_copy:
-        words += launch.spec.command[1:]
-    elif state_root is not None:
-        words.append(str(jobs_folder(state_root)))
-    return tuple(words)
+def _copy_place(launch: Launch, state_root: Path | None) -> tuple[str, ...]:
+    """Where the copy of the config will lie."""
+    return (str(jobs_folder(state_root)),) if launch.reads_copy and state_root is not None else ()
 
 
 def _machine(environ: Mapping[str, str], look: Look | None, config: TrainingConfig) -> Machine:

@@ -21,6 +21,7 @@ from tui.operate.trial import trial_overrides
 
 CONFIG_PATTERNS = ("*.yaml", "*.yml")
 _DEVICE_NODES = "nvidia[0-9]*"
+_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Launch:
     file. ``reads_copy``: the run gets a copy of it, not the file that was named.
     ``torchrun``: whether LLaMA-Factory will train in several processes under an agent; ``None`` when
     only the number of cards decides and that is unknown. ``processes``: how many will train here.
+    ``words``: what LLaMA-Factory's launcher would split at spaces, for torchrun.
     """
 
     spec: JobSpec
@@ -60,6 +62,7 @@ class Launch:
     config: TrainingConfig | None = None
     reads_copy: bool = True
     processes: int | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -76,6 +79,9 @@ def prepare(request: StartRequest, settings: Settings, environ: Mapping[str, str
     if settings.readonly:
         raise LlamaherdError("readonly", exit_code=EXIT_REFUSED, deed="start")
     launch = understand(request, settings, environ)
+    torn = commands.torn_word(launch.words) if launch.torchrun else None
+    if torn is not None:
+        raise LlamaherdError("command_space_in_path", path=torn[:_SHOWN])
     if launch.spec.output_dir is not None:
         require_writable(Path(launch.spec.output_dir))
     return launch
@@ -168,7 +174,7 @@ def _from_config(
     spec = JobSpec(
         kind="training",
         name=path.stem,
-        command=commands.training_command(environment, Path(JOB_FOLDER, "config.yaml"), torchrun=torchrun),
+        command=commands.training_command(environment, Path(JOB_FOLDER, "config.yaml")),
         cwd=str(request.cwd),
         environ=runtime_environ(environment, environ, Path(sys.prefix)),
         environment={**chosen, **commands.job_environment("training", torchrun, JOB_FOLDER)},
@@ -177,7 +183,8 @@ def _from_config(
         output_dir=_text(training.output_dir),
     )
     processes = commands.process_count({**environ, **chosen}, cards)
-    return Launch(spec, environment, torchrun, training, processes=processes)
+    words = commands.launcher_words(environment, ())
+    return Launch(spec, environment, torchrun, training, processes=processes, words=words)
 
 
 def _from_pasted(
@@ -191,8 +198,6 @@ def _from_pasted(
     chosen = {**pasted.environment, **_gpu_choice(request)}
     cards = visible_gpus({**environ, **chosen})
     torchrun = commands.pasted_uses_torchrun(pasted, {**environ, **chosen}, cards)
-    if torchrun and pasted.launch == "cli" and environment is not None:
-        commands.refuse_spaces(environment, pasted.argv[1:])
     config = request.cwd / pasted.config if pasted.config else None
     training: TrainingConfig | None = None
     if config is not None and pasted.kind == "training":
@@ -209,8 +214,16 @@ def _from_pasted(
         config_text=dump(training) if training is not None else None,
         output_dir=_text(typed or (training.output_dir if training is not None else None)),
     )
-    processes = commands.process_count({**environ, **chosen}, cards) if pasted.launch == "cli" else None
-    return Launch(spec, environment, torchrun, training, reads_copy=False, processes=processes)
+    by_launcher = pasted.launch == "cli"
+    return Launch(
+        spec,
+        environment,
+        torchrun,
+        training,
+        reads_copy=False,
+        processes=commands.process_count({**environ, **chosen}, cards) if by_launcher else None,
+        words=commands.launcher_words(environment, pasted.argv[1:]) if by_launcher else (),
+    )
 
 
 def _environment(

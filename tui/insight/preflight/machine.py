@@ -7,7 +7,7 @@ from tui.facts.finding import Action, EvidenceValue, Finding
 from tui.facts.machine import Gpu
 from tui.insight.preflight.facts import PreflightFacts
 from tui.insight.preflight.values import trains
-from tui.llamafactory.command import forces_torchrun
+from tui.llamafactory.command import forces_torchrun, torn_word
 from tui.llamafactory.schedule import schedule
 
 _MIB, _GIB = 1 << 20, 1 << 30
@@ -202,9 +202,6 @@ def _port(facts: PreflightFacts) -> Iterator[Finding]:
 
 
 def _spaces(facts: PreflightFacts) -> Iterator[Finding]:
-    """LLaMA-Factory's launcher splits its torchrun command at spaces; the ranks then get no config."""
-    if facts.torchrun:
-        for word in facts.words:
-            if any(letter.isspace() for letter in word):
-                yield Finding("space_in_path", "danger", word[:200], blocks=True)
-                return
+    torn = torn_word(facts.words) if facts.torchrun else None
+    if torn is not None:
+        yield Finding("space_in_path", "danger", torn[:200], blocks=True)
