@@ -32,6 +32,8 @@ class Terminal:
         self.screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self.bytes = 0
+        self.newest = b""
+        """The last piece of what the program wrote, as it came."""
         self.status: int | None = None
         self.pid, self.fd = pty.fork()
         if self.pid == 0:  # pragma: no cover  # the child
@@ -64,6 +66,7 @@ class Terminal:
                 break
             received += piece
             self._stream.feed(piece)
+            self.newest = (self.newest + piece)[-(1 << 14) :]
         self.bytes += len(received)
         return received
 
