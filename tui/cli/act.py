@@ -3,31 +3,40 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 
+from tui.cli.check import observed
 from tui.cli.context import Context
 from tui.cli.documents import JobDocument, PlanDocument, emit
+from tui.cli.request import read_request
 from tui.cli.terminal import Terminal
-from tui.facts.errors import EXIT_FAILED, EXIT_LEFT, EXIT_OK, EXIT_REFUSED, EXIT_USAGE, LlamaherdError
+from tui.facts.errors import EXIT_FAILED, EXIT_LEFT, EXIT_OK, EXIT_REFUSED, LlamaherdError
 from tui.facts.job import Job, JobRecord, RequestKind
 from tui.facts.secrets import mask_arguments, mask_environment
 from tui.jobs.client import find_job, is_over
 from tui.operate import launch as launching
 from tui.operate import stop as stopping
+from tui.operate.check import check_launch
 from tui.operate.runs import read_job
 from tui.text.cells import clean
+from tui.text.check_report import plan_rows, verdict
+from tui.text.finding_lines import finding_lines
+from tui.text.findings import finding_text
+from tui.text.layout import Page
 from tui.text.report import pairs
 from tui.text.stop_report import step_text, stop_question
 from tui.text.translate import tr
 
 
 def start(arguments: argparse.Namespace) -> int:
-    """``start CONFIG [key=value …]`` or ``start -- COMMAND …``."""
+    """``start CONFIG [key=value …]`` or ``start -- COMMAND …``: preflight, then start."""
     context = Context.of(arguments)
-    launch = launching.prepare(_request(arguments), context.settings, os.environ)
+    launch = launching.prepare(read_request(arguments), context.settings, os.environ)
     if arguments.dry_run:
         return _show_plan(launch, as_json=arguments.json)
-    found = launching.start(launch, context.write_root())
+    root = context.write_root()
+    if not arguments.unchecked and launch.config is not None and not _may_start(launch, context, arguments):
+        return EXIT_FAILED
+    found = launching.start(launch, root)
     record = found.record
     if arguments.json:
         emit(JobDocument(read_job(found)))
@@ -42,6 +51,25 @@ def start(arguments: argparse.Namespace) -> int:
             + "\n"
         )
     return EXIT_OK if record.error is None else EXIT_FAILED
+
+
+def _may_start(launch: launching.Launch, context: Context, arguments: argparse.Namespace) -> bool:
+    """Say what a preflight warns of; whether nothing stands in the way.
+
+    Raises:
+        LlamaherdError: ``start_blocked``, where a document was asked for.
+    """
+    checked = observed(lambda look: check_launch(launch, look, context.write_root()), context.roots)
+    if checked.blockers and arguments.json:
+        problems = " ".join(finding_text(finding)[0] for finding in checked.blockers)
+        raise LlamaherdError("start_blocked", problems=problems)
+    page = Page(Terminal.of_stdout().width)
+    for finding in checked.blockers or checked.findings:
+        if finding.blocks or finding.level in ("danger", "warning"):
+            sys.stderr.write("\n".join(finding_lines(page, finding)) + "\n")
+    if checked.blockers:
+        sys.stderr.write(f"llamaherd: {verdict(checked.blockers)}\n")
+    return not checked.blockers
 
 
 def stop(arguments: argparse.Namespace) -> int:
@@ -78,32 +106,6 @@ class _Steps:
         self._said = len(record.stop.steps)
 
 
-def _request(arguments: argparse.Namespace) -> launching.StartRequest:
-    cwd = arguments.cwd.resolve() if arguments.cwd else Path.cwd()
-    overrides = tuple(arguments.overrides)
-    if bool(arguments.pasted) == bool(arguments.config):
-        problem = tr("give either a config or a command after --")
-        raise LlamaherdError("usage", exit_code=EXIT_USAGE, problem=problem, command="llamaherd start")
-    return launching.StartRequest(
-        cwd=cwd,
-        # The file keeps its own name if it is a link; the way to it loses its dots.
-        config=arguments.config and arguments.config.parent.resolve() / arguments.config.name,
-        overrides=overrides,
-        pasted=arguments.pasted,
-        environment=arguments.env and Path.cwd() / arguments.env,
-        gpus=_gpus(arguments.gpus),
-    )
-
-
-def _gpus(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts):
-        raise LlamaherdError("gpu_unknown", exit_code=EXIT_USAGE, gpu=clean(text, 100))
-    return tuple(dict.fromkeys(int(part) for part in parts))
-
-
 def _show_plan(launch: launching.Launch, *, as_json: bool) -> int:
     spec = launch.spec
     document = PlanDocument(
@@ -117,14 +119,10 @@ def _show_plan(launch: launching.Launch, *, as_json: bool) -> int:
     if as_json:
         emit(document)
         return EXIT_OK
-    rows = [
-        (tr("command"), " ".join(document.command)),
-        (tr("folder"), document.cwd),
-        (tr("config"), document.config),
-        (tr("output"), document.output_dir),
-        *((tr("variable"), f"{name}={value}") for name, value in document.environment.items()),
-    ]
-    print(pairs([(label, clean(text, 4000)) for label, text in rows if text]))
+    rows = plan_rows(
+        document.command, document.cwd, document.config, document.output_dir, document.environment
+    )
+    print(pairs([(label, clean(text, 4000)) for label, text in rows]))
     return EXIT_OK
 
 

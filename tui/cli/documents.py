@@ -3,7 +3,10 @@
 import sys
 from dataclasses import dataclass
 
+from tui.facts.explained import ExplainDocument
+from tui.facts.finding import Finding
 from tui.facts.job import Job, LadderStep, Member
+from tui.facts.process import ProcessDetail
 from tui.facts.snapshot import STATUS_SCHEMA, Snapshot
 
 
@@ -51,6 +54,27 @@ class PlanDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckDocument:
+    """``check``: what was found (a finding that ``blocks`` refuses a start), and what would run.
+
+    ``environment`` are the variables that this program adds and those of the shell that steer
+    LLaMA-Factory; ``processes`` is how many will train on this machine, null when unknown.
+    """
+
+    findings: tuple[Finding, ...]
+    steps: None
+    memory: None
+    command: tuple[str, ...]
+    cwd: str
+    config: str | None
+    output_dir: str | None
+    environment: dict[str, str]
+    torchrun: bool | None
+    processes: int | None
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorBody:
     """A stable code, the sentence, and what to do."""
 
@@ -67,7 +91,16 @@ class ErrorDocument:
     schema: int = STATUS_SCHEMA
 
 
-def emit(document: JobDocument | JobsDocument | PlanDocument | ErrorDocument | Snapshot) -> None:
+def emit(
+    document: JobDocument
+    | JobsDocument
+    | PlanDocument
+    | CheckDocument
+    | ExplainDocument
+    | ErrorDocument
+    | ProcessDetail
+    | Snapshot,
+) -> None:
     """Print a document on one line of standard output."""
     import msgspec
 

@@ -10,6 +10,7 @@ from tui.cli.documents import JobsDocument, UnreadableFolder, emit
 from tui.cli.terminal import Terminal
 from tui.collect.proc import Proc
 from tui.facts.errors import EXIT_OK, LlamaherdError
+from tui.facts.snapshot import Snapshot
 from tui.jobs.client import FoundJob, UnreadableJob, list_jobs
 from tui.operate.observe import GPU_PATIENCE, Observer, adopt_orphans
 from tui.operate.runs import RunReaders
@@ -21,21 +22,26 @@ _SHORT_PATIENCE = 0.5
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """``status``: one snapshot, or one every N seconds until interrupted."""
+    """``status``: one snapshot, or one every N seconds until interrupted.
+
+    Raises:
+        LlamaherdError: ``pid_missing``, where one process was asked for.
+    """
     context = Context.of(arguments)
     _adopt(context)
     terminal = Terminal.of_stdout(ascii=arguments.ascii)
-    with Observer(context.roots) as observer, suppress(KeyboardInterrupt):
+    with (
+        Observer(context.roots, price_per_hour=context.settings.price_per_hour) as observer,
+        suppress(KeyboardInterrupt),
+    ):
         patience = GPU_PATIENCE
         while True:
             began = time.monotonic()
             snapshot = observer.snapshot(patience)
             if arguments.json:
-                emit(snapshot)
+                emit(snapshot if arguments.pid is None else observer.detail(arguments.pid, snapshot))
             else:
-                from tui.text.report import status_report
-
-                text = status_report(snapshot, terminal.width, terminal.colour, terminal.ascii)
+                text = _text(arguments, observer, snapshot, terminal)
                 clear = _CLEAR if arguments.watch and terminal.is_terminal else ""
                 print(f"{clear}{text}", flush=True)
             if not arguments.watch:
@@ -44,6 +50,24 @@ def status(arguments: argparse.Namespace) -> int:
             time.sleep(max(0.0, arguments.watch - (time.monotonic() - began)))
             _adopt(context)
     return EXIT_OK
+
+
+def _text(arguments: argparse.Namespace, observer: Observer, snapshot: Snapshot, terminal: Terminal) -> str:
+    look = (terminal.width, terminal.colour, terminal.ascii)
+    if arguments.pid is not None:
+        from tui.text.process_report import process_report
+
+        return process_report(
+            observer.detail(arguments.pid, snapshot), snapshot.gpus, snapshot.taken_at, *look
+        )
+    from tui.text.report import status_report
+
+    text = status_report(snapshot, *look)
+    if arguments.detail and snapshot.gpus:
+        from tui.text.gpu_detail import detail_report
+
+        return f"{text}\n\n{detail_report(snapshot, *look)}"
+    return text
 
 
 def jobs(arguments: argparse.Namespace) -> int:

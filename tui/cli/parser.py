@@ -30,11 +30,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         words, pasted = words[:cut], words[cut + 1 :]
     arguments, rest = build_parser().parse_known_args(words)
     command = " ".join(filter(None, ("llamaherd", arguments.subcommand)))
-    if arguments.subcommand == "start":
+    if arguments.subcommand in ("start", "check"):
         # argparse takes the settings before the first option only; people add them at the end.
         arguments.overrides += [word for word in rest if _is_setting(word)]
         rest = [word for word in rest if not _is_setting(word)]
-    elif pasted:
+    if pasted and arguments.subcommand != "start":
         rest = ["--", *pasted]
     if rest:
         problem = tr("it does not take {words}", words=" ".join(rest)[:200])
@@ -59,8 +59,10 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="subcommand", metavar="COMMAND", parser_class=_Parser)
     _add_status(commands)
     _add_start(commands)
+    _add_check(commands)
     _add_jobs(commands)
     _add_logs(commands)
+    _add_explain(commands)
     _add_stop(commands)
     return parser
 
@@ -87,6 +89,10 @@ def _add_status(commands: "_Commands[_Parser]") -> None:
         "--watch", type=_seconds, metavar="N", help=tr("show again every N seconds until interrupted")
     )
     parser.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
+    parser.add_argument(
+        "--detail", action="store_true", help=tr("show everything of each card and the proof of each owner")
+    )
+    parser.add_argument("--pid", type=int, metavar="PID", help=tr("show one process in full instead"))
 
 
 def _add_start(commands: "_Commands[_Parser]") -> None:
@@ -94,6 +100,21 @@ def _add_start(commands: "_Commands[_Parser]") -> None:
     parser.usage = (
         "llamaherd start CONFIG [key=value ...] [options]\n       llamaherd start [options] -- COMMAND ..."
     )
+    _add_training(parser)
+    parser.add_argument("--dry-run", action="store_true", help=tr("show what would run, start nothing"))
+    parser.add_argument(
+        "--unchecked", action="store_true", help=tr("start whatever check finds; for when it is wrong")
+    )
+    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+
+
+def _add_check(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "check", tr("say what would go wrong with a training, start nothing"))
+    parser.usage = "llamaherd check CONFIG [key=value ...] [options]"
+    _add_training(parser)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help=tr("a training config (YAML)"))
     parser.add_argument(
         "overrides",
@@ -106,8 +127,12 @@ def _add_start(commands: "_Commands[_Parser]") -> None:
         "--cwd", type=Path, metavar="DIR", help=tr("where relative paths start (default: the current folder)")
     )
     parser.add_argument("--gpus", metavar="0,1", help=tr("cards to use, as numbered by status"))
-    parser.add_argument("--dry-run", action="store_true", help=tr("show what would run, start nothing"))
-    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+    parser.add_argument(
+        "--trial", type=_steps, metavar="N", help=tr("train N steps only, in a new output folder")
+    )
+    parser.add_argument(
+        "--trial-all", action="store_true", help=tr("with --trial: evaluate and save in between, too")
+    )
 
 
 def _add_jobs(commands: "_Commands[_Parser]") -> None:
@@ -118,6 +143,19 @@ def _add_logs(commands: "_Commands[_Parser]") -> None:
     parser = _add_command(commands, "logs", tr("print the log of a job"))
     parser.add_argument("job", metavar="JOB", help=tr("the job's id, or its beginning"))
     parser.add_argument("-f", "--follow", action="store_true", help=tr("go on until the job ends"))
+
+
+def _add_explain(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "explain", tr("say what logs and output folders tell of their runs"))
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help=tr("a training log, a trainer_log.jsonl, an output folder, a job's folder"),
+    )
+    parser.add_argument("--curve", action="store_true", help=tr("draw the losses"))
+    parser.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
 
 
 def _add_stop(commands: "_Commands[_Parser]") -> None:
@@ -135,4 +173,11 @@ def _seconds(text: str) -> float:
     value = float(text)
     if not 0.2 <= value <= 3600:
         raise argparse.ArgumentTypeError("0.2 .. 3600")
+    return value
+
+
+def _steps(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError("1 .. 1000000")
     return value

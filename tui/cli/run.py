@@ -11,7 +11,9 @@ _COMMANDS = {
     "status": "tui.cli.look:status",
     "jobs": "tui.cli.look:jobs",
     "logs": "tui.cli.logs:logs",
+    "explain": "tui.cli.explain:explain",
     "start": "tui.cli.act:start",
+    "check": "tui.cli.check:check",
     "stop": "tui.cli.act:stop",
 }
 """Subcommand to its function; imported only when called, because imports are the start-up time."""

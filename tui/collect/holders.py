@@ -65,7 +65,7 @@ class HolderScanner:
         threads that live on have them.
         """
         self._scans += 1
-        living = [stat for stat in table.values() if stat.alive or stat.threads > 1]
+        living = [stat for stat in table.values() if stat.lives_on]
         self._seen = {(stat.pid, stat.start): self._look(stat) for stat in living}
         holding = {stat.pid: stat for stat in living if self._sight(stat).minors}
         self._held.update(dict.fromkeys(holding, self._scans))

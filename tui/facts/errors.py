@@ -34,6 +34,8 @@ ErrorCode = Literal[
     "confirm_needed",
     "not_confirmed",
     "settings_invalid",
+    "start_blocked",
+    "explain_nothing",
     "usage",
 ]
 

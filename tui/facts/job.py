@@ -96,6 +96,8 @@ class LadderStep:
 class StopReport:
     """What a stop did, and what it could not end. ``unverified``: the keeper was not the parent of
     the members (it adopted the job), so their end rests on repeated scans and not on the kernel.
+    ``devices_held`` are the N of ``/dev/nvidiaN`` that those in ``left`` hold. ``unsure`` counts signals
+    that the kernel sent by number, since it gives no handle on a process here.
     """
 
     requested_at: float
@@ -106,6 +108,7 @@ class StopReport:
     devices_held: tuple[int, ...] = ()
     seconds: float | None = None
     unverified: bool = False
+    unsure: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class JobRecord:
     main process, and ``None`` for good where no keeper was its parent. ``stop`` is there only if a stop
     was asked for before the main process ended; what it left behind when it ended by itself is
     ``swept``. ``error`` says why the command never ran: what failed, the name of the errno, on what.
+    ``foreign``: somebody else started the run, and its keeper came only to stop it.
     """
 
     id: str
@@ -145,6 +149,7 @@ class JobRecord:
     graces: Graces = field(default_factory=Graces)
     oom_kills_start: int | None = None
     oom_kills_end: int | None = None
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,7 @@ class Job:
     """A job as shown: the record, and what its files and processes say now.
 
     ``keeper`` is true while a live keeper holds the folder's lock. A foreign run (not started by this
-    program) has the id ``pid:start``.
+    program) has the id ``pid:start``; ``foreign`` says that it is one, also once a stop gave it a folder.
     """
 
     id: str
@@ -176,4 +181,5 @@ class Job:
     cwd: str | None = None
     stop: StopReport | None = None
     folder: str | None = None
+    foreign: bool = False
     unknown: Unknown = field(default_factory=dict)

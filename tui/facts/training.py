@@ -149,7 +149,8 @@ class EtaWorking:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run is. ``eta``, ``eta_low``, ``eta_high`` are seconds to the end of the process;
-    ``age`` is seconds since the source last changed; ``seen`` lists the stages met so far.
+    ``age`` is seconds since the source last changed, ``sign_interval`` the seconds that usually pass
+    between two changes while it trains; ``seen`` lists the stages met so far.
     """
 
     stage: Stage | None = None
@@ -172,6 +173,7 @@ class Progress:
     source: ProgressSource | None = None
     age: float | None = None
     bar: Bar | None = None
+    sign_interval: float | None = None
     unknown: Unknown = field(default_factory=dict)
 
 

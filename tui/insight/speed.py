@@ -19,8 +19,10 @@ _WARM_UP_STEPS = 2
 _LEAST_SECONDS = 3.0
 """Below this the clock's resolution is most of the figure, and the bar's own one is better."""
 _PAUSE_FACTOR = 8.0
-_LEAST_STEPS = 64
-_RECENT_SHARE = 0.75
+_LEAST_STEPS = 32
+_RECENT_SHARE, _NEWEST_SHARE = 0.75, 0.3
+_CHANCE = 2.5
+"""Standard errors."""
 _MAD_TO_DEVIATION = 1.4826
 
 
@@ -48,7 +50,7 @@ class _Block:
 def step_speed(log: RunLog) -> Speed | None:
     """The speed of the steps without evaluations and saves, ``None`` while nothing can be said."""
     blocks = _blocks(log.clocks, log.resume_step + _WARM_UP_STEPS) or _blocks(log.clocks, log.resume_step)
-    blocks = _without_pauses(_recent(blocks))
+    blocks = _current(_without_pauses(blocks))
     seconds = sum(block.seconds for block in blocks)
     steps = sum(block.steps for block in blocks)
     if seconds < _LEAST_SECONDS:
@@ -84,15 +86,37 @@ def _clean_runs(clocks: Sequence[StepClock], warm_until: int) -> Iterator[list[S
         yield run
 
 
-def _recent(blocks: list[_Block]) -> list[_Block]:
-    wanted = max(_LEAST_STEPS, _RECENT_SHARE * sum(block.steps for block in blocks))
+def _current(blocks: list[_Block]) -> list[_Block]:
+    """The steps whose speed is that of now: nearly all of them, since uneven samples make a mean of few
+    inexact, but only the newest ones where these differ from the others by more than chance.
+    """
+    newest = _newest(blocks, _NEWEST_SHARE)
+    others = blocks[: len(blocks) - len(newest)]
+    spread = _deviation(newest, _per_step(newest)) if newest else None
+    if not others or spread is None:
+        return _newest(blocks, _RECENT_SHARE)
+    error = spread * math.sqrt(1 / _steps(newest) + 1 / _steps(others))
+    differ = abs(_per_step(newest) - _per_step(others)) > _CHANCE * error
+    return newest if differ else _newest(blocks, _RECENT_SHARE)
+
+
+def _newest(blocks: list[_Block], share: float) -> list[_Block]:
+    wanted = max(_LEAST_STEPS, share * _steps(blocks))
     taken: list[_Block] = []
     for block in reversed(blocks):
         if wanted <= 0:
             break
-        taken.append(block)
+        taken.insert(0, block)
         wanted -= block.steps
     return taken
+
+
+def _steps(blocks: Sequence[_Block]) -> int:
+    return sum(block.steps for block in blocks)
+
+
+def _per_step(blocks: Sequence[_Block]) -> float:
+    return sum(block.seconds for block in blocks) / _steps(blocks)
 
 
 def _without_pauses(blocks: list[_Block]) -> list[_Block]:

@@ -9,7 +9,7 @@ import os
 from typing import Protocol
 
 from tui.collect.proc import Proc, ProcessStat, descendants
-from tui.facts.job import ExitStatus, Identity, JobRecord
+from tui.facts.job import KEEPER_TITLE, ExitStatus, Identity, JobRecord
 from tui.jobs.folder import JobFolder
 from tui.jobs.members import Table
 from tui.jobs.strays import Evidence
@@ -63,7 +63,8 @@ class OwnFamily:
 
 class AdoptedFamily:
     """The family of a keeper that is not the parent of the job: what its record knows, whatever descends
-    from that, and whoever the evidence names (see ``strays``).
+    from that, whoever the evidence names (see ``strays``), and who was born into a group that a member
+    leads after this keeper came: a PID is not given out again as long as a group has its number.
     """
 
     verified = False
@@ -72,6 +73,7 @@ class AdoptedFamily:
         self._known = {main.pid: main.start} | {member.pid: member.start for member in record.members}
         self._evidence = Evidence(main, record, folder, proc)
         self._alive: list[ProcessStat] = []
+        self._groups: set[int] = set()
         self._empty_looks = 0
 
     def reap(self) -> ExitStatus | None:
@@ -86,9 +88,16 @@ class AdoptedFamily:
         found = {pid for pid, start in self._known.items() if pid in table and table[pid].start == start}
         others = (stat for stat in table.values() if stat.pid not in found)
         found |= {stat.pid for stat in others if self._evidence.why(stat) in ("log", "device")}
+        came = table[os.getpid()].start
+        found |= {stat.pid for stat in table.values() if stat.pgid in self._groups and stat.start > came}
         for pid in tuple(found):
             found.update(descendants(pid, table))
-        found.discard(os.getpid())
+        # What another keeper keeps is another job, also where that keeper was started from this one. Who
+        # takes such a title later is no keeper.
+        keepers = [pid for pid in found if table[pid].comm == KEEPER_TITLE and pid not in self._known]
+        for pid in keepers:
+            found.difference_update([pid, *descendants(pid, table)])
+        self._groups |= {pid for pid in found if table[pid].pgid == pid}
         self._known = {pid: table[pid].start for pid in found}
         self._alive = [table[pid] for pid in sorted(found) if table[pid].lives_on]
         self._empty_looks = 0 if self._alive else self._empty_looks + 1

@@ -229,9 +229,7 @@ def _targets(climb: Climb, facts: Facts) -> tuple[Member, ...]:
     if climb.step == "cooperate":
         return tuple(member for member in leaders(facts.members) if member.pid in facts.catching_abort)
     if climb.step == "interrupt":
-        agents = tuple(member for member in facts.members if member.role == "agent")
-        services = tuple(member for member in facts.members if member.role == "service")
-        single = tuple(member for member in facts.members if member.role == "main")
-        asked = agents + services or single
+        # The launcher over an agent has the role "wrapper" and is none of these.
+        asked = (member for member in facts.members if member.role in ("agent", "service", "main"))
         return tuple(member for member in asked if member.pid not in facts.ignoring_interrupt)
     return facts.members

@@ -60,9 +60,10 @@ class Roles:
         if (stat.pid, stat.start) == self._main:
             if self._kind == "service":
                 return "service"
-            # The launcher over an agent stays one when the agent is gone: it still is no trainer.
-            was_wrapper = self._certain.get(self._main) == "wrapper"
-            return "wrapper" if agents or was_wrapper else "main"
+            # The launcher over an agent stays one when the agent is gone: it still is no trainer. Nor is
+            # a rank that was found without its launcher.
+            known = self._certain.get(self._main, "main")
+            return known if known != "main" or not agents else "wrapper"
         if stat.comm == _DATA_WORKER_TITLE:
             return "data_worker"
         return "rank" if stat.ppid in agents else "other"

@@ -68,6 +68,7 @@ class Watch:
         self._climb: ladder.Climb | None = None
         self._output: OutputWatch | None = None
         self._ports: frozenset[int] = frozenset()
+        self._unsure = 0
         self._going_down = False
         self._next_scan = 0.0
         self._young_until = time.monotonic() + _YOUNG
@@ -218,7 +219,10 @@ class Watch:
     def _obey(self, order: ladder.Order) -> None:
         member = order.target
         for number in order.signals:
-            result = self._stopper.send(identity_of(member, self._main), number, descends=True)
+            result = self._stopper.send(
+                identity_of(member, self._main), number, descends=not self._record.foreign
+            )
+            self._unsure += result.status == "sent" and not result.sure
             self._scribe.event(
                 "signal",
                 step=order.step,
@@ -253,7 +257,17 @@ class Watch:
             return
         steps = ladder.steps_taken(climb, len(self._members))
         left = self._members[:_MEMBERS_RECORDED] if climb.stuck else ()
-        self._update(stop=replace(self._record.stop, steps=steps, left=left))
+        held = (self._proc.device_minors(member.pid) for member in left)
+        self._update(
+            stop=replace(
+                self._record.stop,
+                steps=steps,
+                left=left,
+                ports_open=self._still_open() if climb.stuck else (),
+                devices_held=tuple(sorted(frozenset[int]().union(*held))),
+                unsure=self._unsure,
+            )
+        )
 
     def _rest(self) -> None:
         killing = self._climb is not None and self._climb.step == "kill" and not self._climb.stuck
@@ -266,12 +280,12 @@ class Watch:
     def _finish(self, now: float) -> None:
         stop = self._record.stop
         if stop is not None and self._climb is not None:
-            still_open = self._ports & {listener.port for listener in self._proc.listeners()}
             stop = replace(
                 stop,
                 steps=ladder.steps_taken(self._climb, 0, now),
                 left=(),
-                ports_open=tuple(sorted(still_open)),
+                ports_open=self._still_open(),
+                devices_held=(),
                 seconds=now - self._climb.began,
             )
         self._scribe.event("ended")
@@ -284,6 +298,9 @@ class Watch:
         )
         self._scribe.close()
         self._folder.release_reserve()
+
+    def _still_open(self) -> tuple[int, ...]:
+        return tuple(sorted(self._ports & {listener.port for listener in self._proc.listeners()}))
 
     def _update(self, **changes: object) -> None:
         self._record = replace(self._record, **changes)  # type: ignore[arg-type]  # the fields check

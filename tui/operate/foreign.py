@@ -1,23 +1,29 @@
-"""LLaMA-Factory runs and services that this program did not start, found among the processes."""
+"""LLaMA-Factory runs and services that this program did not start, found among the processes.
+
+A run is followed through the file that its output goes to, where it goes to one, and through its
+``trainer_log.jsonl``.
+"""
 
 import os
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
 from tui.collect.proc import Proc
 from tui.facts.errors import LlamaherdError
 from tui.facts.job import Job, Member
-from tui.facts.training import Progress, RunLog, Schedule
+from tui.facts.training import Progress
 from tui.facts.unknown import UnknownReason
 from tui.insight.eta import progress
 from tui.llamafactory.config import TrainingConfig, load_config, resolve
 from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
-from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
+from tui.operate.foreign_log import ForeignLog
 from tui.operate.identify import Population
 from tui.operate.ports import PortFinder
+from tui.operate.run_facts import RunFacts
+from tui.operate.run_files import deepspeed_settings
 
 _HEADS = frozenset({"main", "wrapper", "service"})
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -26,7 +32,7 @@ _BOARD_FOLDER = "LLAMABOARD_WORKDIR"
 
 
 class ForeignRuns:
-    """Finds them again and again; a run is followed through its ``trainer_log.jsonl``."""
+    """Finds them again and again; ``facts`` are of the last look, by the id of the run."""
 
     def __init__(self, proc: Proc, ports: PortFinder | None = None) -> None:
         self._proc = proc
@@ -37,8 +43,20 @@ class ForeignRuns:
         """The runs of ``population`` that no job of ours (``ours``: the PIDs of their members) has."""
         heads = sorted(_heads(population, ours))
         keys = {(pid, population.table[pid].start) for pid in heads}
-        self._runs = {key: run for key, run in self._runs.items() if key in keys}
+        for key in self._runs.keys() - keys:
+            self._runs.pop(key).close()
         return tuple(self._job(pid, population, frozenset(heads)) for pid in heads)
+
+    @property
+    def facts(self) -> Mapping[str, RunFacts]:
+        """What is known beside what is shown."""
+        return {f"{pid}:{start}": run.facts for (pid, start), run in self._runs.items()}
+
+    def close(self) -> None:
+        """Let go of every file."""
+        for run in self._runs.values():
+            run.close()
+        self._runs = {}
 
     def _job(self, pid: int, population: Population, heads: Set[int]) -> Job:
         start = population.table[pid].start
@@ -63,22 +81,29 @@ class _ForeignRun:
         training = _load(self._config, self._cwd)
         board = population.infos[pid].environment.get(_BOARD_FOLDER)
         self._output = self._placed(board) or (training.output_dir if training is not None else None)
-        self._schedule = schedule(training.values) if training is not None else Schedule()
-        self._log = (
-            TrainerLogFollower(self._output / "trainer_log.jsonl", self._started_at) if self._output else None
+        self.facts = RunFacts(
+            schedule=schedule(training.values) if training is not None else None,
+            config=training.values if training is not None else None,
+            deepspeed=deepspeed_settings(training, Path(self._cwd or "/")) if training is not None else {},
         )
+        self._log = ForeignLog(proc, self._output, self._started_at)
+
+    def close(self) -> None:
+        """Let go of its log."""
+        self._log.close()
 
     def job(self, members: tuple[Member, ...], ports: tuple[int, ...], population: Population) -> Job:
         """The run now."""
         info, role = population.infos[self._pid], population.roles[self._pid]
         unknown: dict[str, UnknownReason] = {"exit_code": "not_visible"}
+        shown = self._progress(members, unknown) if role.kind == "train" else None
         return Job(
             id=f"{self._pid}:{self._start}",
             kind="training" if role.kind == "train" else "service",
             state="running",
             ending=None,
             exit_code=None,
-            failure=None,
+            failure=self.facts.log.failure,
             keeper=False,
             main_pid=self._pid,
             members=members,
@@ -89,28 +114,26 @@ class _ForeignRun:
             gpus=(),
             peak_memory={},
             ports=ports,
-            progress=self._progress(unknown) if role.kind == "train" else None,
+            progress=shown,
             command=info.command,
             cwd=self._cwd,
             unknown=unknown,
         )
 
-    def _progress(self, unknown: dict[str, UnknownReason]) -> Progress | None:
-        if self._log is None or self._output is None:
-            unknown["progress"] = "not_reported"
-            return None
+    def _progress(self, members: tuple[Member, ...], unknown: dict[str, UnknownReason]) -> Progress | None:
         try:
-            entries = self._log.update()
+            log = self._log.update([member.pid for member in members])
         except OSError:
             unknown["progress"] = "unreadable_file"
             return None
-        if not entries:
-            unknown["progress"] = "not_yet"
+        if log is None:
+            if any(member.role == "pool" for member in members):
+                return Progress(stage="tokenize", seen=("start", "tokenize"))
+            unknown["progress"] = "not_yet" if self._output is not None else "not_reported"
             return None
-        log = replace(with_trainer_log(RunLog(), entries), stage="train")
-        return progress(
-            log, read_output(self._output), self._schedule, time.monotonic(), started_at=self._started_at
-        )
+        output = read_output(self._output) if self._output is not None else None
+        self.facts = replace(self.facts, log=log, output=output)
+        return progress(log, output, self.facts.schedule, time.monotonic(), started_at=self._started_at)
 
     def _placed(self, written: str | None) -> Path | None:
         if not written or "\0" in written or self._cwd is None:

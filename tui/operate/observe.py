@@ -16,6 +16,7 @@ from tui.collect.processes import ProcessReader
 from tui.facts.finding import Finding
 from tui.facts.job import Job
 from tui.facts.machine import Disk, Driver, DriverReading, Gpu, Holder, Host, ProcessInfo
+from tui.facts.process import ProcessDetail
 from tui.facts.snapshot import Snapshot
 from tui.insight.device_findings import device_findings
 from tui.insight.job_findings import job_findings
@@ -27,7 +28,10 @@ from tui.jobs.client import FoundJob, UnreadableJob, ensure_keeper, is_over, lis
 from tui.operate.foreign import ForeignRuns
 from tui.operate.identify import Identifier, Population
 from tui.operate.ports import PortFinder
+from tui.operate.process_detail import process_detail
+from tui.operate.run_facts import RunFacts
 from tui.operate.runs import RunReaders
+from tui.operate.trouble import TroubleWatch
 
 GPU_PATIENCE = 6.0
 """Seconds that a single look waits for the driver: it may load firmware first."""
@@ -40,7 +44,8 @@ class Observer:
     """Takes snapshots. What can hang (the driver, network disks) is read beside it, so that it costs a
     snapshot freshness only.
 
-    ``device_prefix`` is the name of the cards' device files without their number.
+    ``device_prefix`` is the name of the cards' device files without their number; ``price_per_hour`` is of
+    the instance.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Observer:
         proc: Proc | None = None,
         gpus: GpuSource | None = None,
         device_prefix: str = "/dev/nvidia",
+        price_per_hour: float | None = None,
     ) -> None:
         self._roots = tuple(roots)
         self._proc = proc or Proc()
@@ -60,12 +66,14 @@ class Observer:
         ports = PortFinder(self._proc)
         self._runs = RunReaders(self._proc, ports)
         self._foreign = ForeignRuns(self._proc, ports)
+        self._trouble = TroubleWatch(self._proc, price_per_hour)
         self._traces: Traces | None = None
         self._cgroup: CgroupReading | None = None
         self._first_kills: int | None = None
         self._peaks = Peaks()
         self._pairs: Mapping[int, tuple[int, int]] = {}
-        self._population: Population | None = None
+        self._population = Population({}, {}, {}, {})
+        self._held: tuple[Holder, ...] = ()
         self._number = 0
 
     def start(self) -> None:
@@ -81,6 +89,7 @@ class Observer:
         self._gpus.close()
         self._disks.close()
         self._runs.close()
+        self._foreign.close()
 
     def __enter__(self) -> "Observer":
         self.start()
@@ -89,10 +98,18 @@ class Observer:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def detail(self, pid: int, snapshot: Snapshot, start: int | None = None) -> ProcessDetail:
+        """One process in full, as the last look saw it; ``snapshot`` is what that look gave.
+
+        Raises:
+            LlamaherdError: ``pid_missing``: there is none, or with ``start`` not that very one.
+        """
+        return process_detail(pid, snapshot, self._population, self._held, self._proc, start)
+
     @property
-    def population(self) -> Population | None:
-        """All processes as the last snapshot saw them."""
-        return self._population
+    def run_facts(self) -> Mapping[str, RunFacts]:
+        """What the last look knew of each run beside what it showed: its log, its files, its config."""
+        return {**self._runs.facts, **self._foreign.facts}
 
     def snapshot(self, gpu_patience: float = 0.0) -> Snapshot:
         """Everything as it is now; ``gpu_patience`` is how long to wait for a first driver reading."""
@@ -101,7 +118,7 @@ class Observer:
         # After the driver's answer: whoever it lists and still lives is in the table.
         table = self._proc.table()
         population = self._population = self._identifier.identify(table)
-        holders = self._holders.find(table)
+        holders = self._held = self._holders.find(table)
         found = list_jobs(self._roots)
         readable = [item for item in found if isinstance(item, FoundJob)]
         jobs = tuple(self._runs.read(item, table) for item in reversed(readable))
@@ -128,6 +145,7 @@ class Observer:
                 *machine_findings(driver, gpus, host, (*jobs, *foreign), self._kills_before(host)),
                 *device_findings(gpus, (*jobs, *foreign), population.infos),
                 *job_findings(jobs),
+                *self._trouble.findings((*jobs, *foreign), self.run_facts, gpus, disks),
                 *_unreadable(item for item in found if isinstance(item, UnreadableJob)),
             ),
             ages={name: age for name, age in (("gpus", reading.age), ("disks", disk_age)) if age is not None},

@@ -10,19 +10,21 @@ from tui.facts.errors import LlamaherdError
 from tui.facts.job import Job, JobRecord, Member, MemberRole
 from tui.facts.machine import DATA_WORKER_TITLE
 from tui.facts.secrets import mask_arguments
-from tui.facts.training import OutputFacts, Progress, RunLog, Schedule
+from tui.facts.training import OutputFacts, Progress, RunLog
 from tui.facts.unknown import UnknownReason
 from tui.insight.ending import ending
 from tui.insight.eta import progress
 from tui.jobs.client import FoundJob, is_over
 from tui.jobs.folder import JobFolder
 from tui.jobs.samples import read_peaks
-from tui.llamafactory.config import load_config
+from tui.llamafactory.config import TrainingConfig, load_config
 from tui.llamafactory.follow import LogFollower
 from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
 from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
 from tui.operate.ports import PortFinder
+from tui.operate.run_facts import RunFacts
+from tui.operate.run_files import deepspeed_settings
 
 _Table = Mapping[int, ProcessStat]
 
@@ -30,12 +32,13 @@ _Table = Mapping[int, ProcessStat]
 class RunReader:
     """Follows one job folder; each look reads only what is new.
 
-    A job that is over is read once more after its end and then remembered.
+    A job that is over is read once more after its end and then remembered. ``facts`` are of the last look.
     """
 
     def __init__(self, folder: JobFolder, record: JobRecord, ports: PortFinder) -> None:
         self._folder = folder
         self._ports = ports
+        self.job_id = record.id
         self._log = LogFollower(folder.log)
         self._output = Path(record.output_dir) if record.output_dir else None
         self._trainer_log = (
@@ -43,7 +46,13 @@ class RunReader:
             if self._output is not None and record.kind == "training"
             else None
         )
-        self._schedule = _schedule(folder)
+        config = _config(folder)
+        self.facts = RunFacts(
+            # A pasted command without a config file: the log alone tells what comes.
+            schedule=schedule(config.values) if config is not None else None,
+            config=config.values if config is not None else None,
+            deepspeed=deepspeed_settings(config, Path(record.cwd)) if config is not None else {},
+        )
         self._final: tuple[JobRecord, Job] | None = None
 
     def close(self) -> None:
@@ -57,6 +66,7 @@ class RunReader:
         unknown: dict[str, UnknownReason] = {}
         log = self._read_log(unknown)
         output = read_output(self._output) if self._output is not None else None
+        self.facts = replace(self.facts, log=log, output=output)
         job = self._job(record, log, output, table, unknown)
         if is_over(record):
             self._final = (record, job)
@@ -118,7 +128,7 @@ class RunReader:
         if record.kind != "training":
             return None
         return progress(
-            log, output, self._schedule, time.monotonic(), ended=over, started_at=record.started_at
+            log, output, self.facts.schedule, time.monotonic(), ended=over, started_at=record.started_at
         )
 
 
@@ -135,6 +145,11 @@ class RunReaders:
         if path not in self._readers:
             self._readers[path] = RunReader(found.folder, found.record, self._ports)
         return self._readers[path].read(found.record, table)
+
+    @property
+    def facts(self) -> Mapping[str, RunFacts]:
+        """What is known beside what is shown, by the id of the job."""
+        return {reader.job_id: reader.facts for reader in self._readers.values()}
 
     def keep(self, paths: set[Path]) -> None:
         """Forget the folders that are gone."""
@@ -179,9 +194,8 @@ def _role_at_sight(stat: ProcessStat) -> MemberRole:
     return "data_worker" if stat.comm == DATA_WORKER_TITLE else "other"
 
 
-def _schedule(folder: JobFolder) -> Schedule:
+def _config(folder: JobFolder) -> TrainingConfig | None:
     try:
-        return schedule(load_config(folder.config).values)
+        return load_config(folder.config)
     except LlamaherdError:
-        # A pasted command without a config file: the log alone tells what comes.
-        return Schedule()
+        return None

@@ -5,44 +5,24 @@ has no entry in ``shown_as`` is shown as clean text. ``{subject}`` is what the f
 id, a path), every other placeholder is a key of its evidence.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
 from tui.facts.finding import EvidenceValue, Finding
 from tui.text import units
 from tui.text.outside import outside
+from tui.text.preflight_findings import PREFLIGHT
+from tui.text.training_findings import TRAINING
 from tui.text.translate import tr, tr_noop
-
-
-def _size(value: EvidenceValue) -> str:
-    return units.size(int(value)) if isinstance(value, int | float) else units.UNKNOWN
-
-
-def _percent(value: EvidenceValue) -> str:
-    return units.percent(value) if isinstance(value, int | float) else units.UNKNOWN
-
-
-def _duration(value: EvidenceValue) -> str:
-    return units.duration(value) if isinstance(value, int | float) else units.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The sentence of a finding, what to do about it (or nothing), and how its evidence is shown."""
-
-    message: str
-    advice: str = ""
-    shown_as: Mapping[str, Callable[[EvidenceValue], str]] = field(default_factory=dict)
-
+from tui.text.words import Words, as_duration, as_size
 
 FINDINGS: dict[str, Words] = {
+    **PREFLIGHT,
+    **TRAINING,
     "gpu_memory_unexplained": Words(
         tr_noop("GPU {index} has {memory} in use that no process visible here explains."),
         tr_noop(
             "A process that has just ended may need seconds to let go. If it stays, it lies outside this"
             " container, and only a restart of the instance frees it."
         ),
-        {"memory": _size},
+        {"memory": as_size},
     ),
     "gpu_lost": Words(
         tr_noop("GPU {index} does not answer any more."),
@@ -56,6 +36,22 @@ FINDINGS: dict[str, Words] = {
         tr_noop("GPU {index} is used by several jobs: {jobs}."),
         tr_noop("They share its memory and slow each other down; the one that asks for too much fails."),
     ),
+    "rank_on_other_card": Words(
+        tr_noop("Rank {ranks} of {job} also holds {memory} on GPU {index}, which is another rank's card."),
+        tr_noop(
+            "After a resume every rank loads the checkpoint through the first card. It is harmless as long"
+            " as that card has room."
+        ),
+        {"memory": as_size},
+    ),
+    "card_unused": Words(
+        tr_noop("{job} may use GPU {index} and does not."),
+        tr_noop("Train with torchrun on all cards (FORCE_TORCHRUN=1), or give the card to another run."),
+    ),
+    "gpu_memory_errors": Words(
+        tr_noop("GPU {index} has counted {count} memory errors that could not be corrected."),
+        tr_noop("Results since then may be wrong. Save, and ask for another card."),
+    ),
     "driver_missing": Words(
         tr_noop("There is no NVIDIA driver here; GPUs cannot be shown."),
         tr_noop("If this instance should have a GPU, start it with one."),
@@ -67,7 +63,7 @@ FINDINGS: dict[str, Words] = {
     "driver_silent": Words(
         tr_noop("The NVIDIA driver has not answered for {seconds}; a card may hang."),
         tr_noop("A training that runs may go on: let it save first, then restart the instance."),
-        {"seconds": _duration},
+        {"seconds": as_duration},
     ),
     "no_gpu_mode": Words(
         tr_noop("This instance runs in no-GPU mode: files can be prepared, nothing can be trained."),
@@ -82,7 +78,7 @@ FINDINGS: dict[str, Words] = {
         tr_noop(
             "A checkpoint that does not fit ends the run: remove old checkpoints or caches, or move them."
         ),
-        {"free": _size, "total": _size},
+        {"free": as_size, "total": as_size},
     ),
     "inodes_nearly_gone": Words(
         tr_noop("{subject} can hold only {inodes_free} more files."),
@@ -91,7 +87,7 @@ FINDINGS: dict[str, Words] = {
     "shm_small": Words(
         tr_noop("The shared memory (/dev/shm) holds only {total}; data loaders may end with a bus error."),
         tr_noop("Set dataloader_num_workers: 0, or give the container more shared memory."),
-        {"total": _size},
+        {"total": as_size},
     ),
     "oom_kill_seen": Words(
         tr_noop("The kernel has killed {count} processes here because the container's memory ran out."),
@@ -105,12 +101,12 @@ FINDINGS: dict[str, Words] = {
             "The container uses {used} of its {limit} of memory; beyond that the kernel kills a process."
         ),
         tr_noop("Use fewer workers, and close services that are not needed."),
-        {"used": _size, "limit": _size},
+        {"used": as_size, "limit": as_size},
     ),
     "memory_throttled": Words(
         tr_noop("The container's memory is at its brake mark ({high}): the kernel slows every process down."),
         tr_noop("Use fewer workers; the run is slow, not dead."),
-        {"high": _size},
+        {"high": as_size},
     ),
     "job_unreadable": Words(
         tr_noop("The records in the job folder {subject} cannot be understood: {reason}"),

@@ -14,12 +14,14 @@ from tui.text.findings import finding_text
 from tui.text.layout import Cell, Column, Page, Style, Table
 from tui.text.names import EVIDENCE, EVIDENCE_MEANINGS, PROCESS_KINDS, PROCESS_STATES, THROTTLES
 from tui.text.outside import outside
+from tui.text.owner_sentences import unexplained_text
 from tui.text.sentences import driver_text
 from tui.text.translate import tr, tr_noop
 
 _NAME_LIMIT = 80
 _COMMAND_LIMIT = 300
 _STALE_SECONDS = 10.0
+_HOT = 85.0  # degrees Celsius
 _MAKER_WORDS = ("NVIDIA ", "GeForce ", "Tesla ", "Graphics Device ")
 
 # The other reasons are the rule: the power limit under load, idle without one.
@@ -27,10 +29,10 @@ _WORRYING: tuple[ThrottleReason, ...] = ("hw_slowdown", "sw_thermal", "hw_therma
 
 _FIELDS = {
     "memory": tr_noop("GPU memory"),
-    "total": tr_noop("GPU memory"),
-    "used": tr_noop("GPU memory"),
-    "free": tr_noop("GPU memory"),
-    "reserved": tr_noop("reserved memory"),
+    "memory.total": tr_noop("GPU memory"),
+    "memory.used": tr_noop("GPU memory"),
+    "memory.free": tr_noop("GPU memory"),
+    "memory.reserved": tr_noop("reserved memory"),
     "utilization": tr_noop("utilization"),
     "temperature": tr_noop("temperature"),
     "power": tr_noop("power"),
@@ -45,6 +47,9 @@ def gpu_lines(page: Page, snapshot: Snapshot) -> list[str]:
         return [page.heading("GPU"), *page.paragraph(message, 2, "warn"), *page.paragraph(advice, 2)]
     owners = [(gpu, owner) for gpu in snapshot.gpus for owner in gpu.owners]
     lines = _driver_lines(page, snapshot.driver)
+    if snapshot.driver.source == "nvidia_smi":
+        text = tr("The driver's library cannot be loaded here; nvidia-smi was asked, which tells less.")
+        lines += page.paragraph(text, style="dim")
     lines += _card_table(snapshot.gpus).lines(page)
     lines += [*_throttle_lines(page, snapshot.gpus), *_unknown_lines(page, snapshot.gpus)]
     lines.append("")
@@ -83,6 +88,14 @@ def command_text(command: Sequence[str]) -> str:
     return outside(" ".join(words), _COMMAND_LIMIT)
 
 
+def owner_name(owner: Owner) -> str:
+    """What the process is, with what it calls itself: ``notebook train.ipynb``, ``training rank 1``."""
+    name = tr(PROCESS_KINDS[owner.kind])
+    if owner.rank is not None:
+        name = f"{name} rank {owner.rank}"
+    return f"{name} {outside(owner.title, 60)}" if owner.title else name
+
+
 def _card_table(gpus: Sequence[Gpu]) -> Table:
     columns = (
         Column("GPU", "right"),
@@ -97,17 +110,20 @@ def _card_table(gpus: Sequence[Gpu]) -> Table:
     table = Table(columns)
     for gpu in gpus:
         memory = gpu.memory
+        # What a driver said before it fell silent is shown, but not as if it were now.
+        style: Style = "dim" if _is_old(gpu) else "plain"
+        hot: Style = "warn" if style == "plain" and (gpu.temperature or 0) >= _HOT else style
         fraction = memory.used / memory.total if memory.used is not None and memory.total else None
         table.rows.append(
             (
                 Cell(str(gpu.index)),
                 Cell(short_gpu_name(gpu.name)),
                 _memory_cell(gpu, fraction),
-                Cell(units.sizes(memory.used, memory.total) if gpu.state == "ok" else units.UNKNOWN),
+                Cell(_amount(gpu), style),
                 Cell(units.size(memory.reserved), "dim"),
-                Cell(units.percent(gpu.utilization)),
-                Cell(units.temperature(gpu.temperature), "warn" if (gpu.temperature or 0) >= 85 else "plain"),
-                Cell(units.watts(gpu.power, gpu.power_limit)),
+                Cell(units.percent(gpu.utilization), style),
+                Cell(units.temperature(gpu.temperature), hot),
+                Cell(units.watts(gpu.power, gpu.power_limit), style),
             )
         )
     return table
@@ -118,12 +134,26 @@ def _memory_cell(gpu: Gpu, fraction: float | None) -> Cell:
         return Cell(tr("does not answer"), "bad")
     if gpu.state == "error":
         return Cell(tr("cannot be read"), "bad")
+    if gpu.memory.unified:
+        return Cell(tr("shared with the host"), "dim")
     style: Style = "warn" if fraction is not None and fraction > 0.97 else "accent"
+    if _is_old(gpu):
+        style = "dim"
     return Cell(fraction=fraction if fraction is not None else 0.0, style=style)
 
 
+def _amount(gpu: Gpu) -> str:
+    if gpu.state != "ok" or gpu.memory.unified:
+        return units.UNKNOWN
+    return units.sizes(gpu.memory.used, gpu.memory.total)
+
+
+def _is_old(gpu: Gpu) -> bool:
+    return gpu.age is not None and gpu.age > _STALE_SECONDS
+
+
 def _owner_table(owners: Sequence[tuple[Gpu, Owner]]) -> Table:
-    unseen = [width(_unseen(owner)) for _gpu, owner in owners if owner.evidence == "hidden"]
+    unseen = [width(unexplained_text(owner)) for _gpu, owner in owners if owner.evidence == "hidden"]
     columns = (
         Column("GPU", "right"),
         Column("PID", "right"),
@@ -131,6 +161,8 @@ def _owner_table(owners: Sequence[tuple[Gpu, Owner]]) -> Table:
         Column(tr("What"), least=10),
         Column(tr("Holds"), "right"),
         Column(tr("Evidence"), drop=1),
+        Column("CPU", "right", drop=5),
+        Column(tr("Host memory"), "right", drop=4),
         Column(tr("Job"), drop=2),
         Column(tr("Command"), least=max(24, *unseen, 0)),
     )
@@ -141,8 +173,7 @@ def _owner_table(owners: Sequence[tuple[Gpu, Owner]]) -> Table:
 
 
 def _owned(gpu: Gpu, owner: Owner) -> tuple[Cell, ...]:
-    kind = tr(PROCESS_KINDS[owner.kind])
-    what = f"{kind} rank {owner.rank}" if owner.rank is not None else kind
+    what = owner_name(owner)
     if owner.state in {"disk_wait", "zombie", "stopped"}:
         what = tr("{what}, {state}", what=what, state=tr(PROCESS_STATES[owner.state]))
     return (
@@ -152,6 +183,8 @@ def _owned(gpu: Gpu, owner: Owner) -> tuple[Cell, ...]:
         Cell(what),
         Cell(units.size(owner.memory)),
         Cell(tr(EVIDENCE[owner.evidence]), "dim" if owner.evidence == "exact" else "plain"),
+        Cell("" if owner.cpu_used is None else units.cpus(owner.cpu_used)),
+        Cell("" if owner.resident is None else units.size(owner.resident)),
         Cell(outside(owner.job or units.UNKNOWN, _NAME_LIMIT)),
         Cell(command_text(owner.command) or units.UNKNOWN),
     )
@@ -162,13 +195,8 @@ def _unexplained(gpu: Gpu, owner: Owner) -> tuple[Cell, ...]:
     dash = Cell(units.UNKNOWN, "dim")
     what = Cell(tr("unexplained") if owner.host_pid is None else tr("not visible"), "warn")
     memory, evidence = Cell(units.size(owner.memory), "warn"), Cell(tr(EVIDENCE["hidden"]), "warn")
-    return (Cell(str(gpu.index)), dash, dash, what, memory, evidence, dash, Cell(_unseen(owner), "warn"))
-
-
-def _unseen(owner: Owner) -> str:
-    if owner.host_pid is None:
-        return tr("no visible process holds it")
-    return tr("PID {pid} outside this container", pid=owner.host_pid)
+    why = Cell(unexplained_text(owner), "warn")
+    return (Cell(str(gpu.index)), dash, dash, what, memory, evidence, Cell(), Cell(), dash, why)
 
 
 def _throttle_lines(page: Page, gpus: Sequence[Gpu]) -> list[str]:
@@ -194,9 +222,9 @@ def _unknown_lines(page: Page, gpus: Sequence[Gpu]) -> list[str]:
     """Which shown values are missing on which cards, and why; old readings are named, too."""
     missing: dict[tuple[str, UnknownReason], list[str]] = {}
     for gpu in gpus:
-        for name, reason in gpu.unknown.items():
-            field = name.rpartition(".")[2]
-            if field in _FIELDS and gpu.state == "ok":
+        for field, reason in gpu.unknown.items():
+            is_said = gpu.memory.unified and field.startswith("memory")
+            if field in _FIELDS and gpu.state == "ok" and not is_said:
                 cards = missing.setdefault((tr(_FIELDS[field]), reason), [])
                 if str(gpu.index) not in cards:
                     cards.append(str(gpu.index))
@@ -206,8 +234,6 @@ def _unknown_lines(page: Page, gpus: Sequence[Gpu]) -> list[str]:
             "GPU {gpus}, {name}: {reason}", gpus=", ".join(cards), name=name, reason=units.reason(reason)
         )
         lines += page.paragraph(text, 2, "dim")
-    if old := max(
-        (gpu.age for gpu in gpus if gpu.age is not None and gpu.age > _STALE_SECONDS), default=None
-    ):
+    if old := max((gpu.age for gpu in gpus if gpu.age is not None and _is_old(gpu)), default=None):
         lines += page.paragraph(tr("These readings are old: {age}.", age=units.age(old)), 2, "warn")
     return lines

@@ -5,19 +5,18 @@ Colours only where asked for; every text from outside is made harmless and its s
 
 from collections.abc import Sequence
 
-from tui.facts.finding import Finding, Level
+from tui.facts.finding import Finding
 from tui.facts.job import Job, StopReport
 from tui.facts.secrets import mask_text
 from tui.facts.snapshot import Snapshot
 from tui.text import units
 from tui.text.cells import clean, cut, fit
 from tui.text.cells import width as cells_of
-from tui.text.findings import finding_text
+from tui.text.finding_lines import finding_lines
 from tui.text.gpu_report import gpu_lines
 from tui.text.host_report import host_lines
 from tui.text.job_report import job_lines, jobs_table
-from tui.text.layout import Page, Style
-from tui.text.names import LEVELS
+from tui.text.layout import Page
 from tui.text.outside import outside
 from tui.text.stop_report import stop_lines
 from tui.text.translate import tr, tr_noop, tr_plural
@@ -32,7 +31,6 @@ _PLATFORMS = {
     "container": tr_noop("container"),
     "host": tr_noop("machine"),
 }
-_LEVEL_STYLES: dict[Level, Style] = {"danger": "bad", "warning": "warn", "advice": "accent", "info": "plain"}
 # Said where the cards would stand; a finding of the same content is not repeated.
 _SAID_ABOVE = frozenset(
     {"driver_missing", "driver_error", "driver_silent", "no_gpu_mode", "version_mismatch"}
@@ -124,15 +122,10 @@ def _finding_lines(page: Page, snapshot: Snapshot) -> list[str]:
     shown = [finding for finding in snapshot.findings if not _is_said(finding, snapshot)]
     if not shown:
         return []
-    lines = [page.heading(tr("To note"))]
-    for finding in shown:
-        message, advice = finding_text(finding)
-        level = tr(LEVELS[finding.level])
-        first, *rest = page.paragraph(tr("{what}: {result}", what=level, result=message), 2)
-        lines += [first.replace(level, page.paint(level, _LEVEL_STYLES[finding.level]), 1), *rest]
-        if advice:
-            lines += page.paragraph(advice, 4, "dim")
-    return lines
+    return [
+        page.heading(tr("To note")),
+        *(line for finding in shown for line in finding_lines(page, finding)),
+    ]
 
 
 def _is_said(finding: Finding, snapshot: Snapshot) -> bool:

@@ -134,6 +134,14 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         tr_noop("The settings in {path} cannot be used."),
         tr_noop("Correct the key that is named, or rename the file to start without settings."),
     ),
+    "start_blocked": (
+        tr_noop("Nothing was started: {problems}"),
+        tr_noop("`llamaherd check` shows everything that was found, and what to do."),
+    ),
+    "explain_nothing": (
+        tr_noop("Nothing can be said of {path}."),
+        tr_noop("Give a training log, a trainer_log.jsonl, an output folder or a job's folder."),
+    ),
     "usage": (
         tr_noop("The command line is not understood: {problem}"),
         tr_noop("`{command} --help` shows what it takes."),
@@ -157,6 +165,7 @@ CAUSES: dict[str, str] = {
     "suffix": tr_noop("its name does not end in .yaml or .yml"),
     "unknown_key": tr_noop("there is no such key"),
     "no_settings": tr_noop("it holds no settings"),
+    "nothing": tr_noop("it holds nothing that a training writes"),
 }
 """What an error's ``why`` may hold; any other text is shown as it is, made harmless."""
 
