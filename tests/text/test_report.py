@@ -154,14 +154,16 @@ def test_unknown_is_a_dash_with_its_reason_and_never_a_zero() -> None:
         memory=GpuMemory(total=None, used=None, reserved=None, free=None),
         utilization=None,
         unknown={
-            "total": "not_supported",
-            "used": "not_supported",
+            "memory.total": "not_supported",
+            "memory.used": "not_supported",
+            "clocks.memory": "out_of_range",
             "power": "no_permission",
             "utilization": "not_yet",
         },
     )
     shown = status_report(replace(busy(), gpus=(card, replace(card, index=1))), 100)
     assert "GPU 0, 1, GPU memory: not supported here" in shown
+    assert "impossible" not in shown, "a clock of the memory is no size of it"
     assert "GPU 0, 1, power: no permission to read it" in shown
     row = next(line for line in shown.split("\n") if line.startswith("  0  RTX"))
     assert "0%" not in row
