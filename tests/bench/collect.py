@@ -162,7 +162,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nvml = FakeNvml(folder)
-        tick = options.every
+        tick = 5.0 if options.memory else options.every
         holders = stack.enter_context(population(folder, tick, options.processes))
         # The minors of these cards run against their indexes.
         cards_of = [CARDS - 1 - at % CARDS for at in range(HOLDERS)]

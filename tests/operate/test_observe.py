@@ -60,6 +60,12 @@ class Machine:
 
         return wait_until(look, 20, what)
 
+    def in_regime(self, regime: str) -> Snapshot:
+        """A snapshot of the one card in this regime."""
+        return self.look(
+            lambda snapshot: len(snapshot.gpus) == 1 and snapshot.driver.pid_regime == regime, regime
+        )
+
     def owner(self, pid: int) -> tuple[Snapshot, Gpu, Owner]:
         """The row of a process, once the driver has told its size."""
         snapshot = self.look(
@@ -108,6 +114,27 @@ def test_an_owner_with_all_that_is_said_of_it(machine: Machine) -> None:
     assert owner.started_at == pytest.approx(time.time(), abs=60)
     assert owner.ancestors[0] == os.getpid()
     assert snapshot.driver.pid_regime == "own_with_memory"
+
+
+def test_every_regime_of_the_driver_is_told_by_what_it_lists(machine: Machine) -> None:
+    pid, innocent = machine.hold(1), os.getpid()
+    lists = "nvmlDeviceGetComputeRunningProcesses_v"
+    failing = [f"error {lists}{version} 999" for version in (2, 3)]
+    for listed, rules, regime, row in [
+        ([FakeProcess(pid, GIB)], [], "own_with_memory", (pid, None, "exact", GIB)),
+        ([FakeProcess(pid, 0)], [], "own_without_memory", (pid, None, "sole_holder", 5 * GIB)),
+        ([FakeProcess(pid, None)], [], "own_without_memory", (pid, None, "sole_holder", 5 * GIB)),
+        ([], [], "empty", (pid, None, "holder", None)),
+        ([FakeProcess(pid, GIB)], failing, "error", (pid, None, "holder", None)),
+        ([FakeProcess(innocent, GIB)], [], "host", (pid, innocent, "inferred", GIB)),
+    ]:
+        machine.nvml.write([FakeGpu(minor=1, used=5 * GIB)], processes=listed, rules=rules)
+        snapshot = machine.in_regime(regime)
+        owner = snapshot.gpus[0].owners[0]
+        assert (owner.pid, owner.host_pid, owner.evidence, owner.memory) == row, regime
+        assert not any(_rows(snapshot, innocent)), "whatever the driver lists"
+        explained = sum(owner.memory or 0 for owner in snapshot.gpus[0].owners if owner.pid)
+        assert snapshot.gpus[0].memory.unattributed == 5 * GIB - explained
 
 
 def test_a_host_pid_is_paired_and_stays_so_while_another_joins(machine: Machine) -> None:
