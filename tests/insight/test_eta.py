@@ -211,9 +211,10 @@ def test_a_resumed_run_is_not_timed_from_step_0() -> None:
 
 def test_leaving_takes_its_share_of_the_time_that_the_imports_took() -> None:
     log = run_log([8.0] * 60, total=180, began_at=1_000_040.0)
-    known = progress(log, None, Schedule(), now=100.0, started_at=1_000_000.0)
-    assert known.eta_working is not None
-    assert known.eta_working.tail == 10.0
+    for imports, leaving in ((1.0, 1.5), (10.0, 3.5), (60.0, 4.0)):
+        known = progress(log, None, Schedule(), now=100.0, started_at=1_000_040.0 - imports)
+        assert known.eta_working is not None
+        assert known.eta_working.tail == leaving
     for elsewhere in (1_000_041.0, 990_000.0):
         shown = progress(log, None, Schedule(), now=100.0, started_at=elsewhere)
         assert shown.eta_working is not None

@@ -20,8 +20,8 @@ _LEAST_SECONDS = 3.0
 """Below this the clock's resolution is most of the figure, and the bar's own one is better."""
 _PAUSE_FACTOR = 8.0
 _LEAST_STEPS = 32
-_RECENT_SHARE, _NEWEST_SHARE = 0.75, 0.3
-_CHANCE = 2.5
+_RECENT_SHARE, _NEWEST_SHARE = 0.75, 0.25
+_CHANCE = 2.0
 """Standard errors."""
 _MAD_TO_DEVIATION = 1.4826
 
