@@ -188,4 +188,4 @@ def test_check_tells_steps_memory_and_lengths(
     )
     assert document["steps"]["total"] == {"low": 50, "high": 50}
     assert document["memory"]["needed"]["low"] > 0
-    assert document["lengths"]["summary"]["samples"] == 100
+    assert document["lengths"]["samples"] == 100

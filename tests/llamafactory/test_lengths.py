@@ -136,17 +136,39 @@ def test_a_probe_that_ignores_the_request_to_end_is_killed(
 ) -> None:
     monkeypatch.setattr("tui.llamafactory.lengths._GRACE", 1.0)
     monkeypatch.setattr("tui.llamafactory.lengths._END", 0.3)
+    monkeypatch.setattr("tui.llamafactory.lengths._LAST_WORD", 0.3)
     body = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     with probe(tmp_path, body, seconds=1.0) as running:
         assert running.run().problem == "timed_out"
     wait_until(lambda: is_gone(tmp_path), 5, "the probe is gone")
 
 
-def test_an_error_while_reporting_ends_the_probe(tmp_path: Path) -> None:
+def test_what_was_measured_before_it_was_cancelled_is_kept(tmp_path: Path) -> None:
+    body = (
+        "import signal\n"
+        "def last(*_):\n    say(final=True, counts=[[9, 4]], problem='cancelled'); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, last)\nsay(samples=4, seconds=0.1)\ntime.sleep(600)"
+    )
+    running = probe(tmp_path, body)
+    with running:
+        lengths = running.run(lambda _: running.cancel())
+    assert (lengths.problem, lengths.counts, lengths.complete) == ("cancelled", {9: 4}, False)
+
+
+def test_an_interrupt_from_the_keyboard_cancels(tmp_path: Path) -> None:
     def interrupt(_progress: LengthProgress) -> None:
         raise KeyboardInterrupt
 
+    with probe(tmp_path, "say(samples=3, seconds=0.1)\ntime.sleep(600)") as running:
+        assert running.run(interrupt).problem == "cancelled"
+    assert is_gone(tmp_path)
+
+
+def test_an_error_while_reporting_ends_the_probe(tmp_path: Path) -> None:
+    def fail(_progress: LengthProgress) -> None:
+        raise ZeroDivisionError
+
     running = probe(tmp_path, "say(samples=3, seconds=0.1)\ntime.sleep(600)")
-    with pytest.raises(KeyboardInterrupt), running:
-        running.run(interrupt)
+    with pytest.raises(ZeroDivisionError), running:
+        running.run(fail)
     assert is_gone(tmp_path)

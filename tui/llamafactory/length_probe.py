@@ -10,6 +10,7 @@ Rows are streamed: nothing is written to a cache, and a large file is not loaded
 
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -40,6 +41,9 @@ class ProbeError(Exception):
 def main() -> None:
     """Answer the request."""
     out = _claim_standard_output()
+    # Who started this decides about an interrupt at the keyboard, and then asks for what is measured.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _cancelled)
     request = json.loads(sys.stdin.buffer.read())
     counts: Counter[int] = Counter()
     state = {"dropped": 0, "complete": False}
@@ -56,6 +60,10 @@ def main() -> None:
     except ProbeError as error:
         problem = {"problem": error.problem, "detail": error.detail[:_DETAIL]}
     report(final=True, counts=sorted(counts.items()), **state, **problem)
+
+
+def _cancelled(*_: object) -> None:
+    raise ProbeError("cancelled")
 
 
 def _claim_standard_output() -> TextIO:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, get_args
 
@@ -25,6 +26,7 @@ MOST_SECONDS = 600.0
 _SCRIPT = Path(__file__).with_name("length_probe.py")
 _GRACE = 20.0  # the probe looks at its own clock; imports are not in it
 _END = 5.0
+_LAST_WORD = 3.0
 _POLL = 0.1
 _LINE_LIMIT = 16 << 20
 _PIECE = 1 << 16
@@ -77,7 +79,10 @@ class LengthProbe:
         self._cancelled = True
 
     def run(self, on_progress: Callable[[LengthProgress], None] | None = None) -> TokenLengths:
-        """Measure; returns what is known, with a problem where it is not all."""
+        """Measure; returns what is known, with a problem where it is not all.
+
+        An interrupt from the keyboard cancels.
+        """
         began = time.monotonic()
         with tempfile.TemporaryFile() as said:
             try:
@@ -85,7 +90,7 @@ class LengthProbe:
             except OSError as error:
                 return TokenLengths(problem="environment", detail=str(error.strerror))
             try:
-                result = self._watch(process, on_progress, began + self._deadline)
+                result = self._watched(process, on_progress, began + self._deadline)
             finally:
                 self._end()
             if result is not None:
@@ -93,6 +98,18 @@ class LengthProbe:
             return TokenLengths(
                 seconds=time.monotonic() - began, problem="environment", detail=_last_line(said)
             )
+
+    def _watched(
+        self,
+        process: "subprocess.Popen[bytes]",
+        on_progress: Callable[[LengthProgress], None] | None,
+        deadline: float,
+    ) -> TokenLengths | None:
+        try:
+            return self._watch(process, on_progress, deadline)
+        except KeyboardInterrupt:
+            self.cancel()
+            return self._watch(process, None, deadline)
 
     def _start(self, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
@@ -118,29 +135,37 @@ class LengthProbe:
         on_progress: Callable[[LengthProgress], None] | None,
         deadline: float,
     ) -> TokenLengths | None:
-        """The final report; ``None`` if the process ended without one."""
+        """The final report; ``None`` if the process ended without one.
+
+        A probe that is asked to end still says what it has measured.
+        """
         stream = process.stdout
         seen = LengthProgress(0, 0.0)
+        ending: LengthProblem | None = None
         rest = b""
         while stream is not None:
-            if self._cancelled or time.monotonic() > deadline:
-                return TokenLengths(
-                    seconds=seen.seconds, problem="cancelled" if self._cancelled else "timed_out"
-                )
+            now = time.monotonic()
+            if ending is None and (self._cancelled or now > deadline):
+                ending = "cancelled" if self._cancelled else "timed_out"
+                deadline = now + _LAST_WORD
+                process.terminate()
+            elif ending is not None and now > deadline:
+                break
             if not select.select([stream], [], [], _POLL)[0]:
                 continue
             piece = os.read(stream.fileno(), _PIECE)
             if not piece or len(rest) > _LINE_LIMIT:
-                return None
+                break
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 report = _parsed(line)
                 if report.get("final") is True:
-                    return _lengths(report)
+                    lengths = _lengths(report)
+                    return lengths if ending is None else replace(lengths, problem=ending)
                 seen = _progress(report)
-                if on_progress is not None:
+                if on_progress is not None and ending is None:
                     on_progress(seen)
-        return None
+        return None if ending is None else TokenLengths(seconds=seen.seconds, problem=ending)
 
     def _end(self) -> None:
         process, self._process = self._process, None
