@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from tui.facts.explained import ExplainDocument
 from tui.facts.finding import Finding
 from tui.facts.job import Job, LadderStep, Member
+from tui.facts.memory import Calibration, FitCheck, MemoryEstimate
 from tui.facts.process import ProcessDetail
 from tui.facts.snapshot import STATUS_SCHEMA, Snapshot
+from tui.facts.steps import LengthProblem, LengthSummary, StepCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ class CheckDocument:
     """``check``: what was found (a finding that ``blocks`` refuses a start), and what would run.
 
     ``environment`` are the variables that this program adds and those of the shell that steer
-    LLaMA-Factory; ``processes`` is how many will train on this machine, null when unknown.
+    LLaMA-Factory; ``processes`` is how many will train on this machine, null when unknown. ``fits``,
+    ``measured`` and ``lengths`` are those of an ``Estimate``; ``lengths`` is there with ``--lengths``, and
+    ``length_problem`` says why it is not, or not complete.
     """
 
     findings: tuple[Finding, ...]
-    steps: None
-    memory: None
+    steps: StepCount | None
+    memory: MemoryEstimate | None
     command: tuple[str, ...]
     cwd: str
     config: str | None
@@ -71,6 +75,10 @@ class CheckDocument:
     environment: dict[str, str]
     torchrun: bool | None
     processes: int | None
+    fits: tuple[FitCheck, ...] = ()
+    measured: tuple[Calibration, ...] = ()
+    lengths: LengthSummary | None = None
+    length_problem: LengthProblem | None = None
     schema: int = STATUS_SCHEMA
 
 

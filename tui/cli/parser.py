@@ -112,6 +112,9 @@ def _add_check(commands: "_Commands[_Parser]") -> None:
     parser = _add_command(commands, "check", tr("say what would go wrong with a training, start nothing"))
     parser.usage = "llamaherd check CONFIG [key=value ...] [options]"
     _add_training(parser)
+    parser.add_argument(
+        "--lengths", action="store_true", help=tr("measure the samples in tokens, too; takes a while")
+    )
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,14 @@ from pathlib import Path
 
 from tui.collect.proc import Proc
 from tui.facts.errors import LlamaherdError
+from tui.facts.estimate import Estimate
 from tui.facts.finding import Action, Finding
 from tui.facts.machine import Gpu
+from tui.facts.memory import Calibration
 from tui.facts.snapshot import Snapshot
-from tui.insight.preflight import preflight
+from tui.facts.steps import TokenLengths
+from tui.insight.preflight import in_order, preflight
+from tui.insight.preflight.estimated import estimate_findings
 from tui.insight.preflight.facts import Installed, Machine, Place, PreflightFacts, Settings
 from tui.insight.visible_devices import visible_cards
 from tui.jobs.roots import jobs_folder
@@ -36,6 +40,7 @@ from tui.llamafactory.model_folder import (
 )
 from tui.llamafactory.output import read_output
 from tui.llamafactory.requirements import basic_requirements, option_requirements, template_names
+from tui.operate.estimate import estimate_training
 from tui.operate.launch import Launch, StartRequest, require_writable, understand, visible_gpus
 from tui.operate.settings import Settings as OwnSettings
 
@@ -65,11 +70,15 @@ PATIENCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is known before a start. ``variables`` are those of this shell that steer LLaMA-Factory."""
+    """What is known before a start. ``variables`` are those of this shell that steer LLaMA-Factory;
+    ``cards`` the ones that it would use, as far as they were seen.
+    """
 
     launch: Launch
     findings: tuple[Finding, ...]
     variables: Mapping[str, str]
+    cards: tuple[Gpu, ...] = ()
+    estimate: Estimate | None = None
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
@@ -100,11 +109,33 @@ def check_launch(launch: Launch, look: Look | None, state_root: Path | None = No
     variables = {name: launch.environ[name] for name in PASSED_ON if name in launch.environ}
     if launch.config is None:
         return Check(launch, (), variables)
-    findings = preflight(_facts(launch, launch.config, look, state_root))
+    facts = _facts(launch, launch.config, look, state_root)
+    findings = preflight(facts)
     if launch.environment is None:
         action = Action("check", ("--env",))
         findings = (Finding("environment_missing", "danger", actions=(action,), blocks=True), *findings)
-    return Check(launch, findings, variables)
+    return Check(launch, findings, variables, facts.machine.gpus or ())
+
+
+def with_estimate(
+    checked: Check, measured: Sequence[Calibration] = (), lengths: TokenLengths | None = None
+) -> Check:
+    """The same with steps and memory, and what they show; rows are counted, which may take seconds."""
+    launch, config = checked.launch, checked.launch.config
+    if config is None:
+        return checked
+    estimate = estimate_training(
+        config,
+        launch.environment,
+        launch.environ,
+        processes=launch.processes,
+        torchrun=launch.torchrun,
+        cards=checked.cards,
+        lengths=lengths,
+        measured=measured,
+    )
+    findings = in_order((*checked.findings, *estimate_findings(config, estimate)))
+    return replace(checked, estimate=estimate, findings=findings)
 
 
 def _facts(

@@ -326,7 +326,24 @@ PACKAGES: dict[str, Words] = {
     ),
 }
 
+_RANGE = {"low": as_size, "high": as_size, "free": as_size}
+
 MACHINE: dict[str, Words] = {
+    "weights_do_not_fit": Words(
+        tr_noop("The weights alone need {low} to {high} on {card}, and {free} are free."),
+        tr_noop("Use QLoRA, ZeRO-3 over several cards, a smaller model, or a larger card."),
+        _RANGE,
+    ),
+    "training_does_not_fit": Words(
+        tr_noop("The training will probably need {low} to {high} on {card}, and {free} are free."),
+        tr_noop("Halve the batch and double the accumulation, or shorten cutoff_len; try it with --trial 5."),
+        _RANGE,
+    ),
+    "training_may_not_fit": Words(
+        tr_noop("The training needs {low} to {high} on {card}, and {free} are free: it may just not fit."),
+        tr_noop("Try it with --trial 5 --trial-all, or halve the batch and double the accumulation."),
+        _RANGE,
+    ),
     "card_failing": Words(
         tr_noop("GPU {index} does not answer."),
         tr_noop("Choose others with --gpus, or restart the instance."),

@@ -4,6 +4,8 @@ Each rule is pure. A finding that ``blocks`` is one that surely ends the run bef
 surely destroys something; everything less sure is a warning.
 """
 
+from collections.abc import Iterable
+
 from tui.facts.finding import Finding, Level
 from tui.insight.preflight.facts import PreflightFacts
 from tui.insight.preflight.files import file_findings
@@ -26,5 +28,9 @@ _ORDER: dict[Level, int] = {"danger": 0, "warning": 1, "advice": 2, "info": 3}
 
 def preflight(facts: PreflightFacts) -> tuple[Finding, ...]:
     """All findings, those that block first, then by level; within one level as a person reads a config."""
-    found = [finding for rule in _RULES for finding in rule(facts)]
-    return tuple(sorted(found, key=lambda finding: (not finding.blocks, _ORDER[finding.level])))
+    return in_order(finding for rule in _RULES for finding in rule(facts))
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Those that block first, then by level."""
+    return tuple(sorted(findings, key=lambda finding: (not finding.blocks, _ORDER[finding.level])))

@@ -24,7 +24,7 @@ def value_findings(facts: PreflightFacts) -> Iterator[Finding]:
     yield from _conflicts(facts, config)
     yield from _numbers(config)
     yield from _evaluation(config)
-    yield from _rhythm(config)
+    yield from rhythm_findings(config, config.max_steps)
     yield from _packing(config)
 
 
@@ -160,9 +160,8 @@ def _evaluation(config: TrainingConfig) -> Iterator[Finding]:
         yield Finding("eval_data_unused", "warning", "val_size", evidence_unused, (action,))
 
 
-def _rhythm(config: TrainingConfig) -> Iterator[Finding]:
-    """Evaluations and saves that no step of the run reaches; both also come after the last step."""
-    steps = config.max_steps
+def rhythm_findings(config: TrainingConfig, steps: int | None) -> Iterator[Finding]:
+    """Evaluations and saves that none of so many steps reaches; both also come after the last step."""
     if steps is None or steps <= 0 or not trains(config):
         return
     plan = schedule(config.values)
