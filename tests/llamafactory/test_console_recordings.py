@@ -68,7 +68,7 @@ TRUTHS = {
     "v4-config-no-dataset": Truth("import", None, None, failure=("config", "dataset", None)),
     "v4-epochs": Truth("final_eval", 136, 136, (68, 136, 136), (68, 136), completed=True),
     "v4-finished-again": Truth("final_eval", 136, 136, (136,), resume=136, completed=True),
-    "v4-no-bars": Truth("final_eval", None, 12, (), (6, 12), completed=True),
+    "v4-no-bars": Truth("final_eval", 12, 12, (), (6, 12), completed=True),
     "v4-llamaboard": Truth(
         "final_eval", 340, 340, (100, 200, 300, 340), (100, 200, 300, 340), completed=True
     ),
