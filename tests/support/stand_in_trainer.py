@@ -20,7 +20,7 @@ if kind == "nothing":
     sys.exit(0)
 if kind == "secret":
     print("login with", config["hub_token"], "\x1b[31mred\x1b[0m")
-stamp = "[INFO|trainer.py:2520] 2026-11-29 14:42:17,823 >> "
+stamp = time.strftime("[INFO|trainer.py:2520] %Y-%m-%d %H:%M:%S,823 >> ")
 print(stamp + "***** Running training *****")
 for label, value in [
     ("Num examples", 180), ("Num Epochs", 1), ("Instantaneous batch size per device", 1),

@@ -163,7 +163,7 @@ def with_trainer_log(log: RunLog, entries: Sequence[LogEntry]) -> RunLog:
         plan=replace(log.plan, total_steps=newest.total),
         metrics=thinned(_merged_points(log.metrics, entries)),
     )
-    if log.step is not None and log.step >= newest.step:
+    if log.source == "bar" and log.step is not None and log.step >= newest.step:
         return merged
     clocks, evals = _clocks(entries)
     return replace(
