@@ -14,11 +14,13 @@ from tui.facts.snapshot import Snapshot
 class Opened:
     """An open screen and its parts."""
 
-    def __init__(self, app: HerdApp, pilot: Pilot[None], feed: RecordedFeed, desk: RecordedDesk) -> None:
+    def __init__(
+        self, app: HerdApp, pilot: Pilot[None], feed: RecordedFeed, desk: RecordedDesk | None
+    ) -> None:
         self.app = app
         self.pilot = pilot
         self.feed = feed
-        self.desk = desk
+        self.desk = desk or RecordedDesk()
 
     async def press(self, *keys: str) -> None:
         """Press keys, and let everything that follows from them happen."""

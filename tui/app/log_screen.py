@@ -58,6 +58,7 @@ class LogScreen(View):
     def open_search(self) -> None:
         """Show the field."""
         field = self.query_one(Input)
+        field.value = ""
         field.display = True
         field.focus()
 

@@ -92,6 +92,7 @@ class Run:
         self._say("modeling_utils.py:1169", "loading weights file model.safetensors.index.json")
         self._fail_if("load")
         self._bar("Loading checkpoint shards", 4, 1, "")
+        self._note("llamafactory.model.model_utils.checkpointing:144", "Gradient checkpointing enabled.")
         self._note("llamafactory.model.adapter:144", "Fine-tuning method: LoRA")
         text = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643"
         self._note("llamafactory.model.loader:144", text)

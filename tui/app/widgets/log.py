@@ -105,7 +105,7 @@ class LogPanel(Panel):
         """Put that line of the log at the top."""
         if index < len(self._starts):
             self.following = False
-            self.scroll_lines(self._starts[index] - self._top)
+            super().scroll_lines(self._starts[index] - self._top)
 
     def at_top(self) -> int:
         """The index of the line of the log at the top of the window."""

@@ -193,7 +193,9 @@ class Panel(Widget, can_focus=True):
         if row is None:
             return
         self._row = row
-        if at < self._top:
+        if not any(self._rows[:at]):
+            self._top = 0  # the first row brings the heading with it
+        elif at < self._top:
             self._top = at
         elif at >= self._top + self.size.height:
             self._top = at - self.size.height + 1
