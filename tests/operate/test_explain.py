@@ -15,6 +15,7 @@ from support.training_logs import LOGS, PLAN_BLOCK, bar
 from tui.facts.explained import ExplainedRun
 from tui.facts.job import ExitStatus
 from tui.jobs.folder import create_folder
+from tui.jobs.samples import HEADER
 from tui.operate.explain import explain
 
 NOW = 1_800_000_000.0
@@ -61,7 +62,9 @@ def test_a_file_of_several_runs_is_several_runs() -> None:
     assert [run.id.rpartition("#")[2] for run in document.runs] == ["1", "2", "3"]
     assert [run.ending for run in document.runs] == ["unknown", "finished", "untrained"]
     assert [run.progress and run.progress.step for run in document.runs] == [45, 90, 90]
-    assert document.runs[1].curve[-1].loss == 4.9171
+    curves = {curve.name: curve for curve in document.runs[1].curves}
+    assert curves["loss"].points[-1] == (90.0, 4.9171)
+    assert set(curves) == {"loss", "eval_loss", "learning_rate"}
 
 
 def growing(folder: Path, name: str = "train.out") -> Path:
@@ -151,8 +154,12 @@ def test_a_job_folder_is_what_its_keeper_recorded(tmp_path: Path) -> None:
     folder.write_record(
         replace(RECORD, state="ended", started_at=1000.0, ended_at=1100.0, exit=ExitStatus(code=1))
     )
+    rows = (f"{at}.0,0,GPU-1,{used},99.0,300.0,sample\n" for at, used in ((1, 500), (2, 20000), (3, 21000)))
+    (folder.path / "gpu-samples.csv").write_text(HEADER + "".join(rows) + "4.0,0,GPU-1")
     for path in (folder.path, folder.log):
         run, _ = one(path)
+        memory = next(curve for curve in run.curves if curve.name == "gpu_memory")
+        assert memory.points[-1] == (2.0, 21000.0 * (1 << 20))
         assert (run.source, run.state, run.ending, run.started_at) == ("job", "ended", "failed", 1000.0)
         assert run.failure is not None
         assert run.failure.stage == "forward"

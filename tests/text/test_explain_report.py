@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 from typing import get_args
 
@@ -6,11 +5,11 @@ import pytest
 from support.samples import EVIL
 from support.training_logs import LOGS
 
+from tui.facts.curve import Curve, CurveName
 from tui.facts.explained import SettingName
-from tui.facts.training import MetricPoint
 from tui.operate.explain import explain
 from tui.text.cells import width as cells_of
-from tui.text.curve_text import curve_lines
+from tui.text.curve_text import CURVES, curve_lines
 from tui.text.explain_report import SETTINGS, explain_report
 from tui.text.layout import Page
 from tui.text.translate import Language, set_language
@@ -54,7 +53,9 @@ def test_control_sequences_and_secrets_of_a_log_stay_out(tmp_path: Path) -> None
     path = tmp_path / "a\x1b[31m.log"
     path.write_bytes(
         b"[WARNING|2026-11-29 14:44:00] x.y:1 >> \x1b]0;title\x07[bold]hf_" + b"a" * 34 + b"\n"
-        b"swanlab: View run at https://swanlab.cn/@me\x1b[2Jx\n" + EVIL.encode(errors="surrogateescape") + b"\n"
+        b"swanlab: View run at https://swanlab.cn/@me\x1b[2Jx\n"
+        + EVIL.encode(errors="surrogateescape")
+        + b"\n"
     )
     text = report(path)
     assert "\x1b" not in text
@@ -67,8 +68,12 @@ def test_every_setting_has_a_name() -> None:
 
 
 def test_a_loss_that_is_no_number_is_marked_on_the_curve() -> None:
-    points = [MetricPoint(n, loss=math.nan if n == 5 else 10.0 - n) for n in range(1, 10)]
-    lines = curve_lines(Page(60), points)
+    curve = Curve("loss", tuple((n, 10.0 - n) for n in range(1, 10) if n != 5), broken=(5.0,))
+    lines = curve_lines(Page(60), curve)
     assert sum("!" in line for line in lines) == 1
-    assert lines[0].lstrip().startswith("9.0000")
-    assert curve_lines(Page(60), points[:1]) == ["  too few losses for a curve"]
+    assert lines[1].lstrip().startswith("9.0000")
+    assert "too few" in curve_lines(Page(60), Curve("loss", ((1.0, 2.0),)))[1]
+
+
+def test_every_curve_has_a_name() -> None:
+    assert set(CURVES) == set(get_args(CurveName))

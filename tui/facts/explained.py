@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tui.facts.curve import Curve
 from tui.facts.finding import Finding
 from tui.facts.job import Ending, JobKind, JobState
-from tui.facts.training import Checkpoint, Failure, MetricPoint, Plan, Progress, Told
+from tui.facts.training import Checkpoint, Failure, Plan, Progress, Told
 from tui.facts.unknown import Unknown
 
 EXPLAIN_SCHEMA = 1
@@ -85,7 +86,8 @@ class ExplainedRun:
     file holds several runs, oldest first.
 
     ``state`` is ``None`` where the files do not tell whether it still runs. Times are epoch seconds;
-    ``changed_at`` is when the newest of the files was written. ``curve`` is bounded, oldest first.
+    ``changed_at`` is when the newest of the files was written. ``curves`` have a bounded
+    number of points.
     """
 
     id: str
@@ -107,7 +109,7 @@ class ExplainedRun:
     checkpoints: tuple[Checkpoint, ...] = ()
     resume: Resume | None = None
     settings: tuple[SettingFact, ...] = ()
-    curve: tuple[MetricPoint, ...] = ()
+    curves: tuple[Curve, ...] = ()
     warnings: tuple[str, ...] = ()
     unknown: Unknown = field(default_factory=dict)
 

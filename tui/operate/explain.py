@@ -15,6 +15,7 @@ from tui.facts.job import JobState
 from tui.facts.training import RunLog
 from tui.facts.unknown import UnknownReason
 from tui.insight.coverage import coverage
+from tui.insight.curves import fitted, metric_curves
 from tui.insight.eta import progress
 from tui.insight.files_ending import ending_of_files
 from tui.insight.loss import loss_findings
@@ -24,7 +25,7 @@ from tui.insight.trouble import log_findings
 from tui.llamafactory.schedule import schedule
 from tui.operate.run_files import JOB_RECORD, RunFiles, deepspeed_settings, read_run
 
-_CURVE = 1000
+_POINTS = 400
 _ALIVE = 120.0
 """Seconds: a file that was written to this recently belongs to a run that goes on, unless it ended."""
 
@@ -112,7 +113,7 @@ def _run(files: RunFiles, log: RunLog, name: str, now: float) -> tuple[Explained
         checkpoints=checkpoints,
         resume=resume(checkpoints, shown.step),
         settings=settings,
-        curve=log.metrics[-_CURVE:],
+        curves=tuple(fitted(curve, _POINTS) for curve in metric_curves(log.metrics)),
         warnings=log.warnings,
         unknown=unknown,
     )

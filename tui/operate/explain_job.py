@@ -1,13 +1,20 @@
 """A job folder explained: what its files say, and what its keeper recorded."""
 
+import csv
+import os
 from dataclasses import replace
 from pathlib import Path
 
 from tui.facts.explained import ExplainedRun
+from tui.insight.curves import fitted, memory_curves
 from tui.jobs.client import FoundJob
 from tui.jobs.folder import JobFolder
+from tui.jobs.samples import SAMPLES_NAME
 from tui.operate.run_files import RunFiles, files_of_job
 from tui.operate.runs import read_job
+
+_POINTS = 400
+_READ = 8 << 20
 
 
 def job_files(path: Path) -> RunFiles:
@@ -39,5 +46,20 @@ def as_recorded(path: Path, run: ExplainedRun) -> ExplainedRun:
         ended_at=job.ended_at,
         peak_memory=job.peak_memory,
         progress=job.progress,
+        curves=(*run.curves, *(fitted(curve, _POINTS) for curve in memory_curves(_samples(path)))),
         unknown={name: reason for name, reason in run.unknown.items() if name != "state"},
     )
+
+
+def _samples(path: Path) -> list[dict[str, str]]:
+    """The rows of ``gpu-samples.csv``, of a very long one its end."""
+    try:
+        with (path / SAMPLES_NAME).open("rb") as file:
+            header = file.readline(1000)
+            start = max(len(header), file.seek(0, os.SEEK_END) - _READ)
+            file.seek(start)
+            lines = file.read(_READ).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    cut = start > len(header)
+    return list(csv.DictReader([header.decode(errors="replace"), *lines[int(cut) :]]))

@@ -1,43 +1,43 @@
-"""Losses as a small curve of characters, for a report."""
+"""A curve of characters with its axes, for a report."""
 
-import math
-from collections.abc import Sequence
-from itertools import groupby
-
-from tui.facts.training import MetricPoint
+from tui.facts.curve import Curve, CurveName
 from tui.text import units
 from tui.text.layout import Page
-from tui.text.translate import tr
+from tui.text.translate import tr, tr_noop
 
-_HEIGHT = 8
+CURVES: dict[CurveName, str] = {
+    "loss": tr_noop("loss"),
+    "eval_loss": tr_noop("evaluation loss"),
+    "learning_rate": tr_noop("learning rate"),
+    "grad_norm": tr_noop("gradient norm"),
+    "gpu_memory": tr_noop("GPU memory"),
+}
+_HEIGHT = 7
 _LABEL = 10
+_POINT, _BROKEN = "*", "!"
 
 
-def curve_lines(page: Page, points: Sequence[MetricPoint]) -> list[str]:
-    """The losses over the steps; a loss that is no number is a ``!`` on the base line."""
-    losses = [
-        (point.step, point.loss) for point in points if point.step is not None and point.loss is not None
-    ]
-    finite = [loss for _step, loss in losses if math.isfinite(loss)]
+def curve_lines(page: Page, curve: Curve) -> list[str]:
+    """The curve; a value that is no number is a ``!`` on the base line."""
+    name = page.paint(tr(CURVES[curve.name]), "dim")
     cells = page.width - _LABEL - 4
-    if len(finite) < 2 or cells < 8:
-        return page.paragraph(tr("too few losses for a curve"), 2)
-    first, last = losses[0][0], losses[-1][0]
-    low, high = min(finite), max(finite)
+    places = [at for at, _value in curve.points] + list(curve.broken)
+    if len(places) < 2 or not curve.points or cells < 8:
+        return [f"  {name}", *page.paragraph(tr("too few points for a curve"), 4)]
+    first, last = min(places), max(places)
+    low, high = min(value for _at, value in curve.points), max(value for _at, value in curve.points)
     rows = [[" "] * cells for _ in range(_HEIGHT)]
 
-    def column(one: tuple[int, float]) -> int:
-        return min(cells - 1, (one[0] - first) * cells // max(1, last - first + 1))
+    def column(at: float) -> int:
+        return round((at - first) / ((last - first) or 1.0) * (cells - 1))
 
-    for at, group in groupby(losses, column):
-        values = [loss for _step, loss in group]
-        known = [value for value in values if math.isfinite(value)]
-        if len(known) < len(values):
-            rows[-1][at] = "!"
-        else:
-            share = (sum(known) / len(known) - low) / ((high - low) or 1.0)
-            rows[round((1 - share) * (_HEIGHT - 1))][at] = "*"
+    for at, value in curve.points:
+        share = (value - low) / ((high - low) or 1.0)
+        rows[round((1 - share) * (_HEIGHT - 1))][column(at)] = _POINT
+    for at in curve.broken:
+        rows[-1][column(at)] = _BROKEN
     labels = [units.number(high), *[""] * (_HEIGHT - 2), units.number(low)]
-    lines = [f"  {label:>{_LABEL}} {''.join(row).rstrip()}" for label, row in zip(labels, rows, strict=True)]
-    steps = f"{first}".ljust(max(1, cells - len(str(last)))) + str(last)
-    return [*lines, f"  {tr('step'):>{_LABEL}} {steps}"]
+    drawn = [f"  {label:>{_LABEL}} {''.join(row)}".rstrip() for label, row in zip(labels, rows, strict=True)]
+    end = f"{last:.0f}"
+    axis = f"{first:.0f}".ljust(max(1, cells - len(end))) + end
+    return [f"  {name}", *drawn, f"  {'':>{_LABEL}} {axis}"]

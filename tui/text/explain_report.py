@@ -73,7 +73,7 @@ def _run_lines(page: Page, run: ExplainedRun, now: float, *, curve: bool) -> lis
     if run.settings:
         lines += [f"  {page.paint(tr('Settings'), 'dim')}", *_settings(page, run.settings)]
     if curve:
-        lines += curve_lines(page, run.curve)
+        lines += [line for one in run.curves for line in curve_lines(page, one)]
     for warning in run.warnings[:_SHOWN_WARNINGS]:
         lines += page.paragraph(tr("{what}: {result}", what=tr("the log warns"), result=outside(warning)), 2)
     return lines
