@@ -1,5 +1,7 @@
 """Starting, listing, finding and asking, as a front end does."""
 
+import ast
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.folders import RECORD
 from support.jobs import Yard
+from support.waiting import wait_until
 
 from tui.facts.errors import LlamaherdError
 from tui.jobs.client import (
@@ -37,6 +40,39 @@ def test_a_started_job_is_running_and_found(jobs: Yard) -> None:
     assert record.main is not None
     assert find_job([jobs.root], record.id[:-2]) == FoundJob(job.found.folder, job.record())
     assert list_jobs([jobs.path / "missing", jobs.root]) == (FoundJob(job.found.folder, job.record()),)
+
+
+def test_secrets_reach_the_command_and_no_file_of_the_job(jobs: Yard, tmp_path: Path) -> None:
+    secret, other, inherited = ("hf_" + letter * 30 for letter in "abc")
+    told = tmp_path / "told"
+    code = (
+        "import os, sys; told = (sys.argv[2:], os.environ['HF_TOKEN'], os.environ['API_KEY']);"
+        "open(sys.argv[1], 'w').write(repr(told))"
+    )
+    spec = JobSpec(
+        kind="training",
+        command=(sys.executable, "-c", code, str(told), "--hf_hub_token", secret, f"token={secret}"),
+        cwd="/",
+        environ={"API_KEY": inherited},
+        environment={"HF_TOKEN": other},
+    )
+    found = start_job(spec, tmp_path / "state")
+    wait_until(lambda: found.folder.read_record().state == "ended", 20, "the end")
+    arguments, first, second = ast.literal_eval(told.read_text())
+    assert (arguments[1], first, second) == (secret, other, inherited)
+    stored = b"".join(path.read_bytes() for path in found.folder.path.rglob("*") if path.is_file())
+    for text in (secret, other, inherited):
+        assert text.encode() not in stored
+    assert "--hf_hub_token" in found.folder.read_record().command
+
+
+def test_any_argument_arrives_as_it_was(tmp_path: Path) -> None:
+    odd = ("", "a\nb", "训练", "\udcff", "'\"", "{}")
+    told = tmp_path / "told"
+    code = "import sys; open(sys.argv[1], 'w').write(ascii(sys.argv[2:]))"
+    found = start_job(JobSpec("training", (sys.executable, "-c", code, str(told), *odd), "/", {}), tmp_path)
+    wait_until(lambda: found.folder.read_record().state == "ended", 20, "the end")
+    assert tuple(ast.literal_eval(told.read_text())) == odd
 
 
 def test_command_and_variables_may_name_the_job_folder(tmp_path: Path) -> None:

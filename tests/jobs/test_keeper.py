@@ -175,17 +175,25 @@ def test_a_stop_before_the_gate_opens_means_that_nothing_runs(tmp_path: Path) ->
     folder = create_folder(tmp_path, "x", time.time(), new_nonce())
     ran = tmp_path / "ran"
     template = start_job(JobSpec("training", ("true",), "/", {}), tmp_path / "other").record
-    folder.write_record(
-        replace(template, state="starting", main=None, command=("/usr/bin/touch", str(ran)), exit=None)
-    )
+    folder.write_record(replace(template, state="starting", main=None, exit=None))
     folder.request("stop")
     code = "import sys; from tui.jobs.keeper import main; main(sys.argv[1:])"
     keeper = [sys.executable, "-c", code, str(folder.path)]
-    subprocess.run(keeper, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(keeper, check=True, input=json.dumps(["/usr/bin/touch", str(ran)]).encode() + b"\n")
     record = folder.read_record()
     assert (record.state, record.exit, record.main, record.started_at) == ("ended", None, None, None)
     assert record.stop is not None
     assert not ran.exists()
+
+
+def test_a_keeper_without_an_order_runs_nothing(tmp_path: Path) -> None:
+    folder = create_folder(tmp_path, "x", time.time(), new_nonce())
+    template = start_job(JobSpec("training", ("true",), "/", {}), tmp_path / "other").record
+    folder.write_record(replace(template, state="starting", main=None, exit=None))
+    code = "import sys; from tui.jobs.keeper import main; sys.exit(main(sys.argv[1:]))"
+    keeper = [sys.executable, "-c", code, str(folder.path)]
+    done = subprocess.run(keeper, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, "no command" in done.stderr) == (1, True)
 
 
 def test_an_upgrade_under_a_running_job_does_not_break_its_stop(

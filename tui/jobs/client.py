@@ -5,18 +5,20 @@ keeper is told by the folder's lock. A client may die at any point.
 """
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from tui.facts.errors import EXIT_USAGE, LlamaherdError
 from tui.facts.job import Graces, JobKind, JobRecord, RequestKind
+from tui.facts.secrets import mask_arguments, mask_environment
 from tui.jobs.folder import JobFolder, create_folder, new_nonce
 from tui.jobs.roots import jobs_folder
 from tui.jobs.strays import TOKEN_VARIABLE, token
@@ -48,8 +50,9 @@ class JobSpec:
     """A job to start.
 
     ``environ`` is the complete environment to run in: it is handed to the keeper and stored nowhere.
-    ``environment`` is what this program adds to it; that is recorded. ``JOB_FOLDER`` in ``command`` and
-    in values of ``environment`` becomes the folder's path. ``name`` becomes part of the id.
+    ``environment`` is what this program adds to it; that and ``command`` are recorded with their secrets
+    masked. ``JOB_FOLDER`` in ``command`` and in values of ``environment`` becomes the folder's path.
+    ``name`` becomes part of the id.
     """
 
     kind: JobKind
@@ -90,11 +93,10 @@ def start_job(spec: JobSpec, root: Path) -> FoundJob:
     """
     if not spec.command:
         raise LlamaherdError("command_empty", exit_code=EXIT_USAGE)
-    found = _create(spec, root)
+    placed, found = _create(spec, root)
     _start_detached("tui.jobs.sampler", [str(found.folder.path)], found.folder)
-    environ = b"\0".join(os.fsencode(f"{name}={value}") for name, value in spec.environ.items())
     deadline = time.monotonic() + START_DEADLINE
-    _start_detached("tui.jobs.keeper", [str(found.folder.path)], found.folder, environ, START_DEADLINE)
+    _start_detached("tui.jobs.keeper", [str(found.folder.path)], found.folder, _order(placed), START_DEADLINE)
     while (record := found.folder.read_record()).state == "starting":
         if time.monotonic() > deadline or not found.folder.is_kept():
             record = found.folder.read_record()
@@ -202,21 +204,37 @@ def wait_stopped(
         time.sleep(_POLL)
 
 
-def _create(spec: JobSpec, root: Path) -> FoundJob:
+def _order(spec: JobSpec) -> bytes:
+    """What the keeper is to run and in which environment, secrets and all: it is stored nowhere.
+
+    The command is one line of JSON, which any argument survives; then ``KEY=value``, separated by NUL.
+    """
+    environ = {**spec.environ, **spec.environment}
+    entries = (os.fsencode(f"{name}={value}") for name, value in environ.items())
+    return json.dumps(spec.command).encode("ascii") + b"\n" + b"\0".join(entries)
+
+
+def _create(spec: JobSpec, root: Path) -> tuple[JobSpec, FoundJob]:
+    """A folder with its record, and the job as it is to run there."""
     created_at, nonce = time.time(), new_nonce()
     stem = spec.name or Path(spec.config or spec.command[0]).stem
     folder = create_folder(jobs_folder(root), stem, created_at, nonce)
     where = str(folder.path)
     job_id = folder.path.name
     environment = {name: value.replace(JOB_FOLDER, where) for name, value in spec.environment.items()}
+    spec = replace(
+        spec,
+        command=tuple(word.replace(JOB_FOLDER, where) for word in spec.command),
+        environment=environment | {TOKEN_VARIABLE: token(job_id, nonce)},
+    )
     text = None if spec.config_text is None else spec.config_text.encode("utf-8", "surrogateescape")
     record = JobRecord(
         id=job_id,
         nonce=nonce,
         kind=spec.kind,
-        command=tuple(word.replace(JOB_FOLDER, where) for word in spec.command),
+        command=mask_arguments(spec.command),
         cwd=spec.cwd,
-        environment=environment | {TOKEN_VARIABLE: token(job_id, nonce)},
+        environment=mask_environment(spec.environment),
         config=spec.config,
         config_hash=None if text is None else hashlib.sha256(text).hexdigest(),
         output_dir=spec.output_dir,
@@ -232,20 +250,20 @@ def _create(spec: JobSpec, root: Path) -> FoundJob:
         folder.write_record(record)
     except OSError as error:
         raise LlamaherdError("state_not_writable", path=where, reason=str(error)) from error
-    return FoundJob(folder, record)
+    return spec, FoundJob(folder, record)
 
 
 def _start_detached(
-    module: str, arguments: list[str], folder: JobFolder, environ: bytes | None = None, seconds: float = 0.0
+    module: str, arguments: list[str], folder: JobFolder, order: bytes | None = None, seconds: float = 0.0
 ) -> None:
     """Run ``module.main(arguments)`` as nobody's child, in a session of its own, away from the terminal.
 
-    With ``environ`` it is written to the program's standard input, and the call waits until the program
+    With ``order`` it is written to the program's standard input, and the call waits until the program
     closes its standard output, ``seconds`` at most.
     """
     paths = os.pathsep.join(map(str, _import_paths()))
     command = [sys.executable, "-I", "-S", "-c", _BOOT, paths, module, *arguments]
-    pipe = subprocess.DEVNULL if environ is None else subprocess.PIPE
+    pipe = subprocess.DEVNULL if order is None else subprocess.PIPE
     own = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     try:
         with folder.keeper_log.open("ab") as log:
@@ -255,7 +273,7 @@ def _start_detached(
     except OSError as error:
         raise LlamaherdError("keeper_failed", path=str(folder.keeper_log), reason=str(error)) from error
     with suppress(subprocess.TimeoutExpired):
-        process.communicate(environ, timeout=seconds or None)
+        process.communicate(order, timeout=seconds or None)
         return
     for stream in filter(None, (process.stdin, process.stdout)):
         with suppress(OSError):

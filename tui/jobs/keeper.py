@@ -5,6 +5,7 @@ kernel itself says when nothing is left (ECHILD). It imports all it needs at sta
 package under a running job cannot break its stop. If it dies, the job runs on and is adopted.
 """
 
+import json
 import os
 import signal
 import sys
@@ -31,8 +32,9 @@ _LOCK_PATIENCE = 2.0
 def main(arguments: list[str]) -> int:
     """Keep the job in ``FOLDER``: ``[--adopt] FOLDER``.
 
-    The complete environment of the command comes on standard input (``KEY=value``, separated by NUL), so
-    that it is stored nowhere. Standard output is closed once the start is decided.
+    The command (one line of JSON) and its complete environment (``KEY=value``, separated by NUL) come on
+    standard input: they may hold secrets, which the record does not. Standard output is closed once the
+    start is decided.
     """
     folder = JobFolder(Path(arguments[-1]))
     lock = folder.lock(_LOCK_PATIENCE)
@@ -56,11 +58,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(folder: JobFolder, record: JobRecord, proc: Proc) -> None:
-    environ = _read_environment() | {
-        os.fsencode(name): os.fsencode(value) for name, value in record.environment.items()
-    }
+    command, environ = _read_order()
     become_subreaper()
-    child = fork_at_gate(record.command, record.cwd, environ, folder.log)
+    child = fork_at_gate(command, record.cwd, environ, folder.log)
     # Only now: the child has its parent's title until it runs its command.
     set_title(KEEPER_TITLE)
     main_process = _identified(child.pid, proc)
@@ -124,12 +124,18 @@ def _identified(pid: int, proc: Proc) -> Identity:
     return identity
 
 
-def _read_environment() -> dict[bytes, bytes]:
-    entries = sys.stdin.buffer.read().split(b"\0")
+def _read_order() -> tuple[tuple[str, ...], dict[bytes, bytes]]:
+    """The command and its environment, as ``client`` writes them."""
+    command, _, environ = sys.stdin.buffer.read().partition(b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return {name: value for name, _, value in (entry.partition(b"=") for entry in entries) if name}
+    entries = (entry.partition(b"=") for entry in environ.split(b"\0"))
+    try:
+        words = tuple(str(word) for word in json.loads(command))
+    except ValueError as error:
+        raise OSError("no command came on standard input") from error
+    return words, {name: value for name, _, value in entries if name}
 
 
 def _release_caller() -> None:
