@@ -54,26 +54,28 @@ def main() -> None:
 
 def steps() -> None:
     """One line for each recorded training."""
-    version, cases = load_cases()
-    print(f"steps, recorded with transformers {version}")
-    exact = inside = 0
-    for case in cases:
-        total = count(case, version)
-        printed = case.printed["total_steps"]
-        if total is None:
-            verdict = "unknown"
-        elif total.exact:
-            verdict = "equal" if total.low == printed else "WRONG"
-        else:
-            verdict = "inside" if total.low <= printed <= total.high else "WRONG"
-        exact += verdict == "equal"
-        inside += verdict == "inside"
-        estimated = "-" if total is None else str(total.low) if total.exact else f"{total.low} - {total.high}"
-        print(f"  {case.name:42} {case.ranks} cards  printed {printed:4}  estimated {estimated:9}  {verdict}")
-    print(f"  {exact} of {len(cases)} equal, {inside} inside a bound with its reason\n")
+    cases = load_cases()
+    for version in dict.fromkeys(case.transformers for case in cases):
+        print(f"steps, as printed with transformers {version}")
+        verdicts = [step_line(case) for case in cases if case.transformers == version]
+        print(f"  {verdicts.count('equal')} of {len(verdicts)} equal, the others bounded with their reason\n")
 
 
-def count(case: PlanCase, version: str) -> Bound | None:
+def step_line(case: PlanCase) -> str:
+    """What was printed and what is estimated; says and returns how they agree."""
+    total, printed = count(case), case.printed["total_steps"]
+    if total is None:
+        verdict, estimated = "unknown", "-"
+    elif total.exact:
+        verdict, estimated = "equal" if total.low == printed else "WRONG", str(total.low)
+    else:
+        verdict = "inside" if total.low <= printed <= total.high else "WRONG"
+        estimated = f"{total.low} - {total.high}"
+    print(f"  {case.name:42} {case.ranks} cards  printed {printed:4}  estimated {estimated:9}  {verdict}")
+    return verdict
+
+
+def count(case: PlanCase) -> Bound | None:
     """The estimated total of one case."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -81,7 +83,7 @@ def count(case: PlanCase, version: str) -> Bound | None:
         values = {key: value for key, value in {**BASE, **case.values}.items() if value is not None}
         (folder / "train.yaml").write_text(yaml.safe_dump(values))
         config = resolve(load_config(folder / "train.yaml"), folder)
-        return count_steps(config, count_rows(config), world=case.ranks, transformers=version).total
+        return count_steps(config, count_rows(config), world=case.ranks, transformers=case.transformers).total
 
 
 def memory() -> None:
@@ -114,16 +116,16 @@ def gib(size: ByteRange) -> str:
 
 
 def record() -> None:
-    """Real runs of all cases, each stopped where its first step would begin."""
+    """Real runs of all cases with the newest version, each stopped where its first step would begin."""
     llamafactory = provide_llamafactory()
-    _, cases = load_cases()
+    newest = load_cases()[0].transformers
+    cases = [case for case in load_cases() if case.transformers == newest]
     answers: dict[str, dict[str, int]] = {}
     for ranks in sorted({case.ranks for case in cases}):
         answers |= plans(llamafactory, [case for case in cases if case.ranks == ranks], ranks)
     document = json.loads(CASES_FILE.read_text())
-    for case in document["cases"]:
-        case["printed"] = answers[case["name"]]
-    document["transformers"] = installed(llamafactory, "transformers")
+    versions = {name: installed(llamafactory, name) for name in ("transformers", "llamafactory")}
+    document["recordings"][0] = {**versions, "plans": answers}
     CASES_FILE.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -114,6 +114,7 @@ def test_offloading_moves_a_part_to_the_host() -> None:
     host = {part.name: part.bytes for part in offloaded.host}
     assert host["optimizer"].high == 12 * PARAMETERS
     assert host["weights"].high == 2 * PARAMETERS
+    assert host["gradients"] == ByteRange(2 * PARAMETERS, 4 * PARAMETERS)
     assert part(offloaded, "optimizer") == part(offloaded, "weights") == ByteRange(0, 0)
     assert most(offloaded) < most(on_card)
     assert not on_card.host
@@ -179,6 +180,12 @@ def test_packing_makes_every_batch_the_same() -> None:
 def test_the_parts_of_the_worst_moment_add_up() -> None:
     for result in (of(), of(finetuning_type="full"), of(world=2, **zero(3)), of(eval_strategy="steps")):
         assert sum(part.bytes.high for part in result.parts) == most(result)
+
+
+def test_what_is_fetched_from_other_cards_has_a_limit() -> None:
+    result = of(world=2, **zero(3, stage3_max_live_parameters=1e8, reduce_bucket_size=1000))
+    # The output matrix is fetched whole while it is used; beyond it the limit and the bucket count.
+    assert part(result, "gathered") == ByteRange(2 * 152064 * 3584, 2 * (152064 * 3584 + 10**8 + 1000))
 
 
 def test_more_cards_without_sharding_save_nothing() -> None:

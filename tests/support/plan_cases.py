@@ -1,7 +1,7 @@
 """Small trainings of many shapes, and what real LLaMA-Factory printed as its plan for each.
 
-``tests/data/plans/cases.json`` holds the cases with the recorded plans; ``tests/bench/estimate.py
---record`` makes the recordings again.
+``tests/data/plans/cases.json`` holds the cases and what was recorded with a version of transformers before
+rounding changed and one after it; ``tests/bench/estimate.py --record`` makes the newer recording again.
 """
 
 import csv
@@ -16,22 +16,31 @@ CASES_FILE = Path(__file__).parent.parent / "data" / "plans" / "cases.json"
 
 @dataclass(frozen=True)
 class PlanCase:
-    """``datasets``: name to ``{rows, format, broken, entry}``; ``printed``: the recorded plan."""
+    """``datasets``: name to ``{rows, format, broken, entry}``; ``printed``: the plan that was printed with
+    this version of ``transformers``.
+    """
 
     name: str
     values: dict[str, Any]
     datasets: dict[str, dict[str, Any]]
     ranks: int
+    transformers: str
     printed: dict[str, int]
 
 
-def load_cases() -> tuple[str, list[PlanCase]]:
-    """The transformers version of the recordings, and the cases."""
+def load_cases() -> list[PlanCase]:
+    """Every case with every version that it was recorded with."""
     document = json.loads(CASES_FILE.read_text())
-    return document["transformers"], [
+    return [
         PlanCase(
-            case["name"], case["values"], case["datasets"], case.get("ranks", 1), case.get("printed", {})
+            case["name"],
+            case["values"],
+            case["datasets"],
+            case["ranks"],
+            recording["transformers"],
+            recording["plans"][case["name"]],
         )
+        for recording in document["recordings"]
         for case in document["cases"]
     ]
 

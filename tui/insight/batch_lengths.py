@@ -11,7 +11,7 @@ from tui.facts.steps import TokenLengths
 PADDED_TO = 8
 """LLaMA-Factory pads every batch to a multiple of this."""
 
-_SHOWN_BATCHES = 100
+_SHOWN_BATCHES = 48
 _GOLDEN = 0.618_033_988_749_895  # its multiples fill the unit interval evenly, and are the same every time
 
 

@@ -13,6 +13,7 @@ from tui.facts.setup import Quantization, TrainingSetup
 from tui.facts.weights import DTYPE_BYTES, ModelFacts, Tensor
 
 _MIB = 1 << 20
+_BUCKET = 500_000_000  # numbers that DeepSpeed reduces at a time, unless told otherwise
 _FULL = 4
 _MASTER = 4
 _ADAM = 8
@@ -83,7 +84,8 @@ def held_memory(model: ModelFacts, setup: TrainingSetup) -> HeldMemory:
     placed: list[tuple[PartName, ByteRange, bool, tuple[MemoryReason, ...]]] = [
         ("weights", weights, sharding.offload_parameters, _weight_reasons(setup)),
         ("adapter", adapter, False, ()),
-        ("gradients", gradients, False, gradient_reasons),
+        # An optimizer on the host takes its gradients there.
+        ("gradients", gradients, sharding.offload_optimizer, gradient_reasons),
         ("optimizer", states, sharding.offload_optimizer, state_reasons),
     ]
     if setup.reference:
@@ -190,7 +192,7 @@ def _gathered(model: ModelFacts, setup: TrainingSetup) -> MemoryPart:
     """Buffers in which gradients are reduced, and what stage 3 keeps fetched beyond the layer in use."""
     sharding = setup.sharding
     trained = setup.trained + setup.adapter.high
-    numbers = min(trained, trained if sharding.bucket is None else sharding.bucket)
+    numbers = min(trained, sharding.bucket or _BUCKET)
     if sharding.stage >= 3:
         numbers += min(model.parameters, sharding.live_limit or model.parameters)
     return MemoryPart("gathered", ByteRange(0, numbers * setup.compute_bytes), ("gather_size",))

@@ -14,6 +14,7 @@ from tui.facts.memory import (
     FitCheck,
     MemoryEstimate,
     MemoryPart,
+    MemoryReason,
     Moment,
     PartName,
     RuleOfThumb,
@@ -159,7 +160,7 @@ def pass_shape(model: ModelFacts, setup: TrainingSetup, *, cautious: bool) -> Pa
         hidden_on_host=setup.hidden_on_host,
         fused_norm=setup.fused_norm,
         fused_loss=setup.fused_loss,
-        repeated_heads=cautious,
+        repeated_heads=cautious and heads != kv_heads,
         eager=setup.eager,
         cast_layer_bytes=cast_layer,
         cast_head_bytes=cast_head,
@@ -223,6 +224,7 @@ def _played(
         for name, peak in high.peaks.items()
     }
     needed = ByteRange(max(size.low for size in moments.values()), moments[moment].high)
+    kernels: tuple[MemoryReason, ...] = ("kernels_vary",) if shapes[0] != shapes[1] else ()
     kept = max(low.kept, high.kept, longest.kept) + framework.high
     if card_bytes is not None and needed.high <= card_bytes:
         kept = min(kept, card_bytes)  # when the card is full, what is unused is given back
@@ -236,7 +238,7 @@ def _played(
         reserved=ByteRange(low.kept + framework.low, kept),
         tokens=setup.batch * batches.high,
         batch_lengths=(batches.low, batches.high),
-        reasons=tuple(dict.fromkeys((*base.reasons, *batches.reasons))),
+        reasons=tuple(dict.fromkeys((*base.reasons, *batches.reasons, *kernels))),
     )
 
 

@@ -69,7 +69,7 @@ class Tape:
     def __init__(self, allocator: Allocator) -> None:
         self.allocator = allocator
         self.moment: Moment = "load"
-        self.peaks: dict[Moment, Peak] = {}
+        self.peaks: dict[Moment, Peak] = {"load": Peak(0, {})}
         self._live: dict[PartName, int] = {}
         self._total = 0
 

@@ -23,7 +23,7 @@ Foreign: TypeAlias = Any
 """An object of a package that only the training environment has."""
 
 _NEVER_CUT = 1 << 30
-_LIST_LIMIT = 1 << 30  # a JSON list cannot be streamed: it is loaded whole
+_LIST_LIMIT = 256 << 20  # a JSON list cannot be streamed: it is loaded whole, many times its size
 _REPORT_EVERY = 0.5
 _DETAIL = 500
 _OWN_KEYS = ("packing", "neat_packing", "streaming", "max_samples", "cutoff_len")
