@@ -32,6 +32,7 @@ from tui.llamafactory.schedule import schedule
 
 _SKIPPED = 0.1
 _LOOK = 1.0
+_WRITTEN = ".trainer_log.jsonl"
 _HEAVY = 0.1
 _BAR_LEFT = re.compile(rb"\d+%\|[^|]*\| \d+/(\d+) \[[\d:]+<([\d:]+),")
 
@@ -77,19 +78,25 @@ class Row:
 
 def read(path: Path) -> Recording:
     """A recording with what lies beside it."""
-    stem = str(path).removesuffix(".gz")
+    written, config = _beside(path, _WRITTEN), _beside(path, ".yaml")
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = [json.loads(line) for line in raw.splitlines() if line.strip()]
     chunks = tuple((line["t"], base64.b64decode(line["b"])) for line in lines if "b" in line)
-    written, config = Path(f"{stem}.trainer_log.jsonl"), Path(f"{stem}.yaml")
     return Recording(
         name=path.name.partition(".")[0],
         chunks=chunks,
-        seconds=next((line["t"] for line in lines if "exit" in line), chunks[-1][0]),
-        written=tuple(_lines(written)) if written.exists() else (),
-        schedule=schedule(load_config(config).values) if config.exists() else None,
+        seconds=max((line["t"] for line in lines if "t" in line), default=0.0),
+        written=tuple(_lines(written)) if written is not None else (),
+        schedule=schedule(load_config(config).values) if config is not None else None,
         started_at=lines[0].get("start"),
     )
+
+
+def _beside(path: Path, ending: str) -> Path | None:
+    """``FILE`` with another ending: after its whole name, or in the place of ``.jsonl``."""
+    whole = str(path).removesuffix(".gz")
+    stems = (str(path), whole, whole.removesuffix(".jsonl"))
+    return next((found for stem in stems if (found := Path(f"{stem}{ending}")).is_file()), None)
 
 
 def _lines(path: Path) -> Iterator[tuple[float, float]]:
@@ -198,4 +205,5 @@ def table(rows: Sequence[Row]) -> str:
 
 
 if __name__ == "__main__":
-    print(table([measure(read(Path(name))) for name in sys.argv[1:]]))
+    names = [name for name in sys.argv[1:] if not name.endswith(_WRITTEN)]
+    print(table([measure(read(Path(name))) for name in names]))

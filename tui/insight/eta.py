@@ -28,6 +28,8 @@ _TEN_PERCENT = 1.2816
 
 _EXIT_SHARE, _SHORT_EXIT, _LONG_EXIT = 0.35, 1.5, 4.0
 """Measured on recorded runs: 1.4 to 5.8 s after imports of 5 to 58 s, the longest ones on a busy machine."""
+_RANKS_EXIT = 2
+"""Ranks, agent and launcher leave one after another: 4 and 12 s were seen."""
 USUAL_EXIT = 3.0
 """Seconds, where the time of the imports is not known."""
 _LONGEST_IMPORT = 300.0
@@ -105,8 +107,12 @@ def _stage(log: RunLog, output: OutputFacts | None) -> Stage:
 
 def _times(log: RunLog, output: OutputFacts | None, started_at: float | None) -> _Times:
     speed = step_speed(log)
-    leaving = _exit_seconds(log.began_at, started_at)
+    leaving = _exit_seconds(log.began_at, started_at) * (_RANKS_EXIT if _is_distributed(log) else 1)
     return _Times(speed, eval_seconds(log, speed), save_seconds(log, output, speed), leaving)
+
+
+def _is_distributed(log: RunLog) -> bool:
+    return (log.told.world_size or 1) > 1
 
 
 def _exit_seconds(began_at: float | None, started_at: float | None) -> float:
