@@ -107,8 +107,8 @@ def test_no_confirmation_no_stop(herd: Herd, project: Path) -> None:
     said = herd.run("stop", job, cwd=project)
     assert said.returncode == 3
     assert herd.job(job)["state"] == "running"
-    readonly = herd.run("stop", job, "--yes", "--readonly", cwd=project)
-    assert readonly.returncode == 3
+    for words in (("stop", job, "--yes", "--readonly"), ("--readonly", "stop", job, "--yes")):
+        assert herd.run(*words, cwd=project).returncode == 3
     assert herd.run("start", "train.yaml", "--readonly", cwd=project).returncode == 3
     assert herd.job(job)["state"] == "running"
     herd.document("stop", job, "--yes", "--force")

@@ -14,7 +14,7 @@ HEAVY = {"textual", "rich.console", "plotext", "watchfiles", "pynvml"}
 def modules_after(*words: str) -> set[str]:
     """The modules that a command line has imported when it is done."""
     code = (
-        "import sys, json; from tui.cli.run import run; code = run(sys.argv[1:]);"
+        "import sys, json; from tui.cli.run import run; code = run(sys.argv[1:], lambda _: 0);"
         "sys.stderr.write(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)

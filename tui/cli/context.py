@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tui.jobs.roots import state_roots, writing_root
 from tui.operate.settings import Settings, load_settings
+from tui.text.translate import set_language
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Context:
             LlamaherdError: ``settings_invalid``.
         """
         settings = load_settings(None, os.environ)
+        if arguments.lang is None and settings.language is not None:
+            set_language(settings.language)
         if getattr(arguments, "readonly", False):
             settings = replace(settings, readonly=True)
         roots = state_roots(os.environ)

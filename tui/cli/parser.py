@@ -9,6 +9,8 @@ from tui import __version__
 from tui.facts.errors import EXIT_USAGE, LlamaherdError
 from tui.text.translate import tr
 
+_PRUNE_DAYS = 30.0
+
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours: one sentence, or JSON when it was asked for."""
@@ -56,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"llamaherd {__version__}")
     _add_language(parser, default=None)
+    _add_screen(parser)
     commands = parser.add_subparsers(dest="subcommand", metavar="COMMAND", parser_class=_Parser)
     _add_status(commands)
     _add_start(commands)
@@ -64,7 +67,23 @@ def build_parser() -> argparse.ArgumentParser:
     _add_logs(commands)
     _add_explain(commands)
     _add_stop(commands)
+    _add_sweep(commands)
     return parser
+
+
+def _add_readonly(parser: argparse.ArgumentParser) -> None:
+    # Without a default, so that one given before the subcommand stays in force.
+    parser.add_argument(
+        "--readonly", action="store_true", default=argparse.SUPPRESS, help=tr("refuse to act")
+    )
+
+
+def _add_screen(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(tr("the screen, which opens without a COMMAND"))
+    group.add_argument("--demo", action="store_true", help=tr("simulated cards and a pretended training"))
+    group.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+    group.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
+    group.add_argument("--no-mouse", action="store_true", help=tr("leave the mouse to the terminal"))
 
 
 _Commands = argparse._SubParsersAction  # the only name argparse gives its subparsers' type
@@ -88,7 +107,9 @@ def _add_status(commands: "_Commands[_Parser]") -> None:
     parser.add_argument(
         "--watch", type=_seconds, metavar="N", help=tr("show again every N seconds until interrupted")
     )
-    parser.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
+    parser.add_argument(
+        "--ascii", action="store_true", default=argparse.SUPPRESS, help=tr("draw with ASCII characters only")
+    )
     parser.add_argument(
         "--detail", action="store_true", help=tr("show everything of each card and the proof of each owner")
     )
@@ -105,7 +126,7 @@ def _add_start(commands: "_Commands[_Parser]") -> None:
     parser.add_argument(
         "--unchecked", action="store_true", help=tr("start whatever check finds; for when it is wrong")
     )
-    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+    _add_readonly(parser)
 
 
 def _add_check(commands: "_Commands[_Parser]") -> None:
@@ -139,7 +160,17 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_jobs(commands: "_Commands[_Parser]") -> None:
-    _add_command(commands, "jobs", tr("list the jobs that llamaherd has started"))
+    parser = _add_command(commands, "jobs", tr("list the jobs that llamaherd has started"))
+    parser.add_argument(
+        "--prune",
+        type=_days,
+        nargs="?",
+        const=_PRUNE_DAYS,
+        metavar="DAYS",
+        help=tr("remove the folders of jobs that have been over for DAYS (default: 30), after asking"),
+    )
+    parser.add_argument("--yes", action="store_true", help=tr("do not ask"))
+    _add_readonly(parser)
 
 
 def _add_logs(commands: "_Commands[_Parser]") -> None:
@@ -158,18 +189,34 @@ def _add_explain(commands: "_Commands[_Parser]") -> None:
         help=tr("a training log, a trainer_log.jsonl, an output folder, a job's folder"),
     )
     parser.add_argument("--curve", action="store_true", help=tr("draw the losses"))
-    parser.add_argument("--ascii", action="store_true", help=tr("draw with ASCII characters only"))
+    parser.add_argument(
+        "--ascii", action="store_true", default=argparse.SUPPRESS, help=tr("draw with ASCII characters only")
+    )
 
 
 def _add_stop(commands: "_Commands[_Parser]") -> None:
     parser = _add_command(commands, "stop", tr("stop a job and prove that nothing of it is left"))
-    parser.add_argument("job", metavar="JOB|PID", help=tr("the job's id, its beginning, or a PID of the job"))
+    parser.add_argument("job", metavar="JOB|PID", help=tr("the job's id, its beginning, or a PID"))
     parser.add_argument("--yes", action="store_true", help=tr("do not ask"))
     parser.add_argument(
         "--keep-weights", action="store_true", help=tr("let the trainer finish its step and save first")
     )
     parser.add_argument("--force", action="store_true", help=tr("end every process of the job at once"))
-    parser.add_argument("--readonly", action="store_true", help=tr("refuse to act"))
+    _add_readonly(parser)
+
+
+def _add_sweep(commands: "_Commands[_Parser]") -> None:
+    parser = _add_command(commands, "sweep", tr("list what is left of runs without a leader, and end it"))
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=tr("groups to end, as sweep names them"))
+    parser.add_argument("--yes", action="store_true", help=tr("do not ask"))
+    _add_readonly(parser)
+
+
+def _days(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 36_500:
+        raise argparse.ArgumentTypeError("0 .. 36500")
+    return value
 
 
 def _seconds(text: str) -> float:

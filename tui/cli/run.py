@@ -3,9 +3,10 @@
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tui.facts.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, LlamaherdError
+from tui.cli.screen import ScreenWishes
+from tui.facts.errors import EXIT_FAILED, EXIT_OK, LlamaherdError
 
 _COMMANDS = {
     "status": "tui.cli.look:status",
@@ -14,20 +15,24 @@ _COMMANDS = {
     "explain": "tui.cli.explain:explain",
     "start": "tui.cli.act:start",
     "check": "tui.cli.check:check",
-    "stop": "tui.cli.act:stop",
+    "stop": "tui.cli.stop:stop",
+    "sweep": "tui.cli.sweep:sweep",
 }
 """Subcommand to its function; imported only when called, because imports are the start-up time."""
 
 EXIT_INTERRUPTED = 130
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run the command line ``argv`` (without the program's name); the exit code of DESIGN section 5."""
+def run(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -> int:
+    """Run the command line ``argv`` (without the program's name) and give its exit code.
+
+    0 well, 1 failed, 2 wrong usage, 3 refused for safety, 4 something is left.
+    """
     from tui.text.translate import language_from, set_language
 
     set_language(language_from(os.environ, flag=_language_flag(argv)))
     try:
-        code = _dispatch(argv)
+        code = _dispatch(argv, open_screen)
         sys.stdout.flush()
     except LlamaherdError as error:
         return _report(error, as_json="--json" in argv)
@@ -42,13 +47,15 @@ def run(argv: Sequence[str]) -> int:
     return code
 
 
-def _dispatch(argv: Sequence[str]) -> int:
-    from tui.cli.parser import build_parser, parse
+def _dispatch(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -> int:
+    from tui.cli.parser import parse
 
     arguments = parse(argv)
     if arguments.subcommand is None:
-        build_parser().print_help(sys.stderr)
-        return EXIT_USAGE
+        from tui.cli.context import Context
+
+        readonly = Context.of(arguments).settings.readonly
+        return open_screen(ScreenWishes.of(arguments, readonly=readonly))
     module, _, function = _COMMANDS[arguments.subcommand].partition(":")
     code = getattr(importlib.import_module(module), function)(arguments)
     return code if isinstance(code, int) else EXIT_FAILED
