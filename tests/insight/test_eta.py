@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -219,3 +220,14 @@ def test_leaving_takes_its_share_of_the_time_that_the_imports_took() -> None:
         shown = progress(log, None, Schedule(), now=100.0, started_at=elsewhere)
         assert shown.eta_working is not None
         assert shown.eta_working.tail == USUAL_EXIT, "a clock of another zone says nothing"
+
+
+def test_a_trial_tells_what_the_whole_plan_would_take() -> None:
+    log = run_log([8.0] * 10, total=20)
+    log = replace(log, plan=replace(log.plan, examples=3200))
+    trial = progress(log, None, Schedule(epochs=3.0, max_steps=20), now=100.0)
+    assert (trial.total, trial.full_total, trial.full_seconds) == (20, 300, 2400.0)
+    assert trial.eta is not None
+    assert trial.eta < 100, "its own end"
+    whole = progress(log, None, Schedule(epochs=3.0), now=100.0)
+    assert (whole.full_total, whole.full_seconds) == (None, None)

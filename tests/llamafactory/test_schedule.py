@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tui.facts.training import Schedule
@@ -26,4 +28,10 @@ from tui.llamafactory.schedule import schedule
     ],
 )
 def test_schedules(arguments: dict[str, object], expected: Schedule) -> None:
-    assert schedule(arguments) == expected
+    assert schedule(arguments) == replace(expected, epochs=3.0)
+
+
+def test_where_it_ends() -> None:
+    found = schedule({"num_train_epochs": "2.5", "max_steps": 50})
+    assert (found.epochs, found.max_steps) == (2.5, 50)
+    assert schedule({"max_steps": -1}).max_steps is None

@@ -1,11 +1,10 @@
 """What a run, or a trial of it, has gone through already."""
 
-import math
 from collections.abc import Sequence
 
 from tui.facts.explained import Coverage
 from tui.facts.training import Checkpoint, RunLog, Schedule
-from tui.insight.pauses import next_eval, next_save
+from tui.insight.pauses import next_eval, next_save, steps_per_epoch
 
 
 def coverage(log: RunLog, schedule: Schedule | None, checkpoints: Sequence[Checkpoint] = ()) -> Coverage:
@@ -31,11 +30,5 @@ def coverage(log: RunLog, schedule: Schedule | None, checkpoints: Sequence[Check
 
 def _share_of_epoch(log: RunLog) -> float | None:
     """Batches are drawn without repetition within an epoch."""
-    plan = log.plan
-    if plan.steps_per_epoch:
-        per_epoch = plan.steps_per_epoch
-    elif plan.examples and plan.effective_batch:
-        per_epoch = math.ceil(plan.examples / plan.effective_batch)
-    else:
-        return None
-    return min(1.0, ((log.step or 0) - log.resume_step) / per_epoch)
+    per_epoch = steps_per_epoch(log.plan)
+    return min(1.0, ((log.step or 0) - log.resume_step) / per_epoch) if per_epoch is not None else None

@@ -20,7 +20,15 @@ from tui.facts.training import (
     Stage,
 )
 from tui.facts.unknown import UnknownReason
-from tui.insight.pauses import Due, due, eval_seconds, is_due_at, save_seconds, step_of_eval
+from tui.insight.pauses import (
+    Due,
+    due,
+    eval_seconds,
+    is_due_at,
+    save_seconds,
+    step_of_eval,
+    steps_per_epoch,
+)
 from tui.insight.speed import Speed, step_speed
 
 _TEN_PERCENT = 1.2816
@@ -92,7 +100,10 @@ def progress(
         age=age,
         bar=None if ended else log.bar,
         sign_interval=None if ended else _sign_interval(log),
+        full_total=_full_total(log, schedule),
     )
+    if result.full_total is not None and seconds is not None:
+        result = replace(result, full_seconds=result.full_total * seconds)
     return replace(result, unknown=_unknown(result, ended=ended))
 
 
@@ -199,6 +210,18 @@ def _range(working: EtaWorking | None, speed: Speed | None) -> tuple[float | Non
     width = _TEN_PERCENT * speed.deviation * math.sqrt(left + left * left / speed.steps)
     middle = _sum(working)
     return max(0.0, middle - width), None if working.at_least else middle + width
+
+
+def _full_total(log: RunLog, schedule: Schedule | None) -> int | None:
+    """The steps that the epochs of the plan ask for, where the run stops before them."""
+    total = log.plan.total_steps
+    if schedule is None or schedule.max_steps is None or schedule.epochs is None or total is None:
+        return None
+    per_epoch = steps_per_epoch(log.plan)
+    if per_epoch is None or total != schedule.max_steps:
+        return None
+    full = math.ceil(schedule.epochs * per_epoch)
+    return full if full > total else None
 
 
 def _sign_interval(log: RunLog) -> float | None:

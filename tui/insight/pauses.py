@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from tui.facts.training import OutputFacts, Pause, RunLog, Schedule
+from tui.facts.training import OutputFacts, Pause, Plan, RunLog, Schedule
 from tui.insight.speed import Speed, pause_intervals
 
 _RECENT = 5
@@ -114,6 +114,15 @@ def _steps_per_epoch(log: RunLog, total: int) -> int | None:
     if log.plan.steps_per_epoch is not None:
         return log.plan.steps_per_epoch
     return math.ceil(total / log.plan.epochs) if log.plan.epochs else None
+
+
+def steps_per_epoch(plan: Plan) -> int | None:
+    """The updates of one epoch: what is left over at its end is an update too."""
+    if plan.steps_per_epoch is not None:
+        return plan.steps_per_epoch
+    if not plan.examples or not plan.effective_batch:
+        return None
+    return max(1, math.ceil(plan.examples / plan.effective_batch))
 
 
 def step_of_eval(log: RunLog, schedule: Schedule | None, step: int, total: int) -> int:

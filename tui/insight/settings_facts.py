@@ -96,12 +96,20 @@ def _asked(config: Mapping[str, object], log: RunLog) -> dict[SettingName, _Valu
         "total_steps": max_steps if max_steps is not None and max_steps > 0 else None,
         "precision": next((dtype for key, dtype in _PRECISIONS if _flag(config, key)), "float32"),
         "finetuning": str(config.get("finetuning_type", "lora")).lower(),
-        "gradient_checkpointing": not _flag(config, "disable_gradient_checkpointing"),
+        "gradient_checkpointing": _asked_checkpointing(config),
         "attention": _ATTENTION.get(flash),
         "liger": _flag(config, "enable_liger_kernel"),
-        "quantization": _whole(config, "quantization_bit", 0),
+        # A model that is quantised already says so by itself, without a setting.
+        "quantization": _whole(config, "quantization_bit", 0) or None,
         "sample_tokens": _whole(config, "cutoff_len", _DEFAULT_CUTOFF),
     }
+
+
+def _asked_checkpointing(config: Mapping[str, object]) -> bool | None:
+    """Unsloth does its own, and says nothing of it."""
+    if _flag(config, "use_unsloth"):
+        return None
+    return not _flag(config, "disable_gradient_checkpointing")
 
 
 def _differs(name: SettingName, log: _Value, config: _Value) -> bool:

@@ -6,6 +6,7 @@ from tui.facts.training import Schedule
 
 _DEFAULT_STEPS = 500.0
 """transformers' default of both ``logging_steps`` and ``save_steps``."""
+_DEFAULT_EPOCHS = 3.0
 
 
 def schedule(arguments: Mapping[str, object]) -> Schedule:
@@ -27,6 +28,8 @@ def schedule(arguments: Mapping[str, object]) -> Schedule:
         save_epochs=saves == "epoch",
         final_eval=evaluates in {"steps", "epoch"} or _word(arguments, "do_eval", "false") == "true",
         final_predict=_word(arguments, "do_predict", "false") == "true",
+        epochs=_number(arguments, "num_train_epochs") or _DEFAULT_EPOCHS,
+        max_steps=int(_number(arguments, "max_steps") or 0) or None,
     )
 
 

@@ -220,6 +220,12 @@ def _eta_facts(job: Job, progress: Progress, now: float) -> list[tuple[str, str]
             pairs.append(("", eta_working_text(progress.eta_working, progress.eta)))
     elif job.kind == "training" and "eta" in progress.unknown:
         pairs.append((tr("Ends"), units.reason(progress.unknown["eta"])))
+    if progress.full_total is not None:
+        steps = tr_plural("{count} step", "{count} steps", progress.full_total)
+        took = units.duration(progress.full_seconds)
+        pairs.append(
+            (tr("Full plan"), tr("{steps}, {duration} without evaluations", steps=steps, duration=took))
+        )
     if progress.age is not None and progress.age > _SILENT_SECONDS:
         pairs.append(
             (tr("Last sign"), tr("{age}; nothing new in the log since", age=units.age(progress.age)))
