@@ -16,7 +16,7 @@ from tui.facts.secrets import mask_arguments, mask_environment
 from tui.facts.steps import LengthProgress, TokenLengths
 from tui.jobs.client import JOB_FOLDER
 from tui.operate import check as checking
-from tui.operate.calibration import read_calibrations
+from tui.operate.calibration import learn
 from tui.operate.estimate import measure_lengths
 from tui.operate.launch import visible_gpus
 from tui.operate.observe import Observer
@@ -33,7 +33,7 @@ def check(arguments: argparse.Namespace) -> int:
         lambda look: checking.check(request, context.settings, os.environ, look, root), context.roots
     )
     lengths = _measured_lengths(checked) if arguments.lengths else None
-    checked = checking.with_estimate(checked, read_calibrations(context.roots), lengths)
+    checked = checking.with_estimate(checked, learn(context.roots, checked.cards, os.environ), lengths)
     if arguments.json:
         emit(_document(checked))
     else:

@@ -12,6 +12,7 @@ PADDED_TO = 8
 """LLaMA-Factory pads every batch to a multiple of this."""
 
 _SHOWN_BATCHES = 48
+_LARGE_BATCH = 256  # beyond it the longest of a batch is as good as the longest of all
 _GOLDEN = 0.618_033_988_749_895  # its multiples fill the unit interval evenly, and are the same every time
 
 
@@ -64,5 +65,6 @@ def batch_lengths(setup: TrainingSetup, lengths: TokenLengths | None) -> BatchLe
 
 def _places(batch: int, samples: int) -> list[float]:
     """Places in the sorted data set, 0 to 1, of the samples of a batch."""
+    samples = min(samples, _LARGE_BATCH)
     first = batch * samples + 1
     return [(number * _GOLDEN) % 1 for number in range(first, first + samples)]

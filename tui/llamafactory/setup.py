@@ -7,7 +7,7 @@ from tui.facts.setup import Quantization, Sharding, TrainingSetup
 from tui.facts.weights import ModelFacts
 from tui.llamafactory.config import TrainingConfig
 from tui.llamafactory.deepspeed import Deepspeed, deepspeed_of, read_deepspeed
-from tui.llamafactory.steps import DEFAULT_BATCH, DEFAULT_CUTOFF, packs
+from tui.llamafactory.steps import DEFAULT_BATCH, DEFAULT_CUTOFF, packs, positive
 from tui.llamafactory.trainable import elements_by_layer, method_of, output_matrix, trainable
 from tui.llamafactory.yaml_text import Value
 
@@ -69,9 +69,9 @@ def training_setup(
         mixed=mixed,
         casts_frozen=mixed and _other_type(config, model),
         optimizer=_optimizer(config, reasons),
-        batch=(config.whole("per_device_train_batch_size") or DEFAULT_BATCH) * (2 if stage in _PAIRS else 1),
+        batch=positive(config, "per_device_train_batch_size", DEFAULT_BATCH) * (2 if stage in _PAIRS else 1),
         eval_batch=_eval_batch(config),
-        cutoff=config.whole("cutoff_len") or DEFAULT_CUTOFF,
+        cutoff=positive(config, "cutoff_len", DEFAULT_CUTOFF),
         packing=packs(config),
         checkpointing=not config.flag("disable_gradient_checkpointing"),
         hidden_on_host=config.flag("use_unsloth_gc") is True,
@@ -138,12 +138,12 @@ def _eval_batch(config: TrainingConfig) -> int | None:
     """Evaluations take 8 samples a card unless told otherwise: not the training's own number."""
     strategy = config.values.get("eval_strategy", config.values.get("evaluation_strategy"))
     evaluates = config.flag("do_eval") or (isinstance(strategy, str) and strategy != "no")
-    return (config.whole("per_device_eval_batch_size") or DEFAULT_BATCH) if evaluates else None
+    return positive(config, "per_device_eval_batch_size", DEFAULT_BATCH) if evaluates else None
 
 
 def _quantization(config: TrainingConfig, model: ModelFacts) -> Quantization | None:
-    bits = config.whole("quantization_bit")
-    if bits is None or model.quantization is not None:
+    bits = positive(config, "quantization_bit", 0)
+    if not bits or model.quantization is not None:
         return None
     method = config.text("quantization_method") or "bnb"
     return Quantization(method[:30], bits, config.flag("double_quantization") is not False)

@@ -19,6 +19,7 @@ DEFAULT_BATCH, DEFAULT_EPOCHS, DEFAULT_CUTOFF = 8, 3.0, 2048
 _ROUNDS_UP_SINCE = (4, 52)
 _GROUP = 1000  # rows that are packed together; LLaMA-Factory's preprocessing_batch_size
 _NO_VALIDATION = 1e-6
+_LARGEST = 1_000_000_000
 
 
 class _RefusedError(Exception):
@@ -29,6 +30,12 @@ def rounds_up(transformers: str | None) -> bool | None:
     """Whether this version counts an incomplete group of batches as a step; ``None`` for no version."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", transformers or "")
     return (int(found[1]), int(found[2])) >= _ROUNDS_UP_SINCE if found else None
+
+
+def positive(config: TrainingConfig, key: str, default: int) -> int:
+    """A count above zero; anything else, which a run would refuse, is taken as the default."""
+    value = config.whole(key)
+    return value if value is not None and 0 < value <= _LARGEST else default
 
 
 def packs(config: TrainingConfig) -> bool:
@@ -56,9 +63,9 @@ def count_steps(
         transformers: The version that will run.
         lengths: Measured lengths, which bound the samples of a packed data set.
     """
-    batch = config.whole("per_device_train_batch_size") or DEFAULT_BATCH
-    accumulation = config.whole("gradient_accumulation_steps") or 1
-    max_steps = config.max_steps if (config.max_steps or 0) > 0 else None
+    batch = positive(config, "per_device_train_batch_size", DEFAULT_BATCH)
+    accumulation = positive(config, "gradient_accumulation_steps", 1)
+    max_steps = positive(config, "max_steps", 0) or None
     count = StepCount(
         batch=batch,
         accumulation=accumulation,
@@ -147,7 +154,7 @@ def _updates(batches: int, accumulation: int, *, up: bool) -> int:
 
 def _epochs(config: TrainingConfig) -> float:
     epochs = config.number("num_train_epochs")
-    return DEFAULT_EPOCHS if epochs is None else epochs
+    return epochs if epochs is not None and 0 < epochs <= _LARGEST else DEFAULT_EPOCHS
 
 
 def _samples(
@@ -190,6 +197,8 @@ def _merged_rows(config: TrainingConfig, datasets: tuple[DatasetRows, ...]) -> i
 
 def _validation(config: TrainingConfig, rows: int) -> int:
     size = config.number("val_size") or 0.0
+    if not size <= _LARGEST:
+        raise _RefusedError
     if size <= _NO_VALIDATION:
         return 0
     if config.values.get("eval_dataset") is not None or size == 1:
@@ -219,12 +228,12 @@ def _packed(config: TrainingConfig, rows: Bound, lengths: TokenLengths | None) -
     """
     splits = config.stage == "pt"
     asked = config.flag("packing") or config.flag("neat_packing")
-    room = (config.whole("cutoff_len") or DEFAULT_CUTOFF) - (1 if asked else 0)
+    room = max(1, positive(config, "cutoff_len", DEFAULT_CUTOFF) - (1 if asked else 0))
     if lengths is None or not lengths.complete:
         return None if splits else Bound(1, rows.high)
     cut = [length if splits else min(length, room) for length in _lengths(lengths)]
     shortest, longest = sum(cut[: rows.low]), sum(cut[-rows.high :])
-    groups = math.ceil(rows.high / _GROUP) * max(1, config.whole("preprocessing_num_workers") or 1)
+    groups = math.ceil(rows.high / _GROUP) * positive(config, "preprocessing_num_workers", 1)
     if splits:
         return Bound(max(0, shortest // room - groups), longest // room)
     return Bound(max(1, math.ceil(shortest / room)), min(rows.high, 2 * math.ceil(longest / room) + groups))

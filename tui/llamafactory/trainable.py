@@ -13,6 +13,7 @@ from tui.facts.memory import ByteRange
 from tui.facts.setup import Method
 from tui.facts.weights import ModelFacts, Tensor
 from tui.llamafactory.config import TrainingConfig
+from tui.llamafactory.steps import positive
 
 DEFAULT_RANK = 8
 _DEFAULT_OFT_BLOCK = 32
@@ -98,8 +99,8 @@ def output_matrix(model: ModelFacts) -> Tensor | None:
 def _adapter_elements(tensor: Tensor, config: TrainingConfig, method: Method) -> tuple[int, int]:
     out, into = tensor.shape[-2:]
     if method == "oft":
-        return 0, into * (config.whole("oft_block_size") or _DEFAULT_OFT_BLOCK) // 2
-    count = (config.whole("lora_rank") or DEFAULT_RANK) * (out + into)
+        return 0, into * (positive(config, "oft_block_size", _DEFAULT_OFT_BLOCK)) // 2
+    count = positive(config, "lora_rank", DEFAULT_RANK) * (out + into)
     if config.flag("use_dora"):
         count += out
     return count, count * (_MOST_PACKED if tensor.name.endswith(_PACKED) else 1)

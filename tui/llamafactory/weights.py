@@ -17,6 +17,7 @@ _CONFIG_LIMIT = 4 << 20
 _INDEX_LIMIT = 64 << 20
 _SHARD_LIMIT = 2_000
 _SIDE_LIMIT = 1 << 40
+_LAYER_LIMIT = 2_000
 _INDEX = "model.safetensors.index.json"
 _OTHER_WEIGHTS = ("pytorch_model*.bin", "consolidated*.pth", "*.gguf")
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
@@ -124,12 +125,13 @@ def _without_tied_head(tensors: list[Tensor], configured: bool | None) -> tuple[
 def _shape(config: Mapping[str, object]) -> ModelShape:
     hidden = _whole(config, "hidden_size", "n_embd", "d_model")
     heads = _whole(config, "num_attention_heads", "n_head")
+    layers = _whole(config, "num_hidden_layers", "n_layer", "num_layers")
     head_dim = _whole(config, "head_dim")
     if head_dim is None and hidden and heads:
         head_dim = hidden // heads
     return ModelShape(
         hidden=hidden,
-        layers=_whole(config, "num_hidden_layers", "n_layer", "num_layers"),
+        layers=layers if layers is None or layers <= _LAYER_LIMIT else None,
         heads=heads,
         kv_heads=_whole(config, "num_key_value_heads", "multi_query_group_num") or heads,
         head_dim=head_dim,

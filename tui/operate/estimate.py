@@ -20,7 +20,7 @@ from tui.llamafactory.environment import Environment, runtime_environ
 from tui.llamafactory.hub_cache import find_hub_model, is_hub_name
 from tui.llamafactory.lengths import MOST_ROWS, MOST_SECONDS, LengthProbe
 from tui.llamafactory.setup import training_setup
-from tui.llamafactory.steps import DEFAULT_CUTOFF, count_steps
+from tui.llamafactory.steps import DEFAULT_CUTOFF, count_steps, positive
 from tui.llamafactory.weights import read_model
 
 
@@ -184,7 +184,7 @@ def _written_name(config: TrainingConfig) -> str | None:
 
 
 def _cutoff(config: TrainingConfig) -> int:
-    return config.whole("cutoff_len") or DEFAULT_CUTOFF
+    return positive(config, "cutoff_len", DEFAULT_CUTOFF)
 
 
 def _disk_free(model: ModelFacts) -> int | None:
