@@ -285,3 +285,66 @@ def test_llamafactory_falls_into_it(name: str, said: dict[str, str | None]) -> N
     else:
         assert answer is not None
         assert trap.says in answer
+
+
+def run_cli(
+    llamafactory: RealLlamaFactory, config: Path, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    with TemporaryDirectory(prefix="herd") as scratch:
+        environment = run_environment(Path(scratch)) | variables
+        path = f"{llamafactory.environment / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
+        return subprocess.run(
+            [str(llamafactory.command), "train", str(config)],
+            cwd=config.parent,
+            env=environment | {"PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+
+TORCHRUN = {"FORCE_TORCHRUN": "1", "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def test_torchrun_without_a_card_fails(llamafactory: RealLlamaFactory, tmp_path: Path) -> None:
+    config = llamafactory.write_project(tmp_path / "p", rows=40, max_steps=STEPS)
+    codes = {finding.code for finding in preflight_of(config, llamafactory, TORCHRUN) if finding.blocks}
+    assert codes == {"torchrun_without_card"}
+    assert run_cli(llamafactory, config, FORCE_TORCHRUN="1").returncode == 1
+
+
+def test_torchrun_tears_a_path_with_a_space_apart(llamafactory: RealLlamaFactory, tmp_path: Path) -> None:
+    config = llamafactory.write_project(tmp_path / "my project", rows=40, max_steps=STEPS)
+    pasted = StartRequest(
+        config.parent,
+        pasted=("llamafactory-cli", "train", str(config)),
+        environment=llamafactory.environment,
+    )
+    found = check(pasted, Settings(), {**TORCHRUN, "NPROC_PER_NODE": "1"}, None)
+    assert "space_in_path" in {finding.code for finding in found.blockers}
+    done = run_cli(llamafactory, config, FORCE_TORCHRUN="1", NPROC_PER_NODE="1")
+    assert done.returncode == 1
+    assert "Please provide `model_name_or_path`" in done.stderr
+
+
+def test_a_finished_folder_trains_nothing_and_loses_its_results(
+    llamafactory: RealLlamaFactory, tmp_path: Path
+) -> None:
+    project = tmp_path / "p"
+    config = llamafactory.write_project(project, rows=40, max_steps=STEPS, save_steps=1)
+    environ = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
+    assert run_cli(llamafactory, config).returncode == 0
+    results = project / "out" / "train_results.json"
+    trained = json.loads(results.read_text())["train_runtime"]
+    codes = {finding.code for finding in preflight_of(config, llamafactory, environ) if finding.blocks}
+    assert codes == {"nothing_left_to_train"}
+    assert run_cli(llamafactory, config).returncode == 0
+    assert json.loads(results.read_text())["train_runtime"] < trained / 10
+
+    fresh = llamafactory.write_project(tmp_path / "q", rows=40, max_steps=1, overwrite_output_dir=True)
+    (project / "out").rename(tmp_path / "q" / "out")
+    named = {finding.code for finding in preflight_of(fresh, llamafactory, environ)}
+    assert "stale_checkpoints" in named
+    assert run_cli(llamafactory, fresh).returncode == 0
+    assert (tmp_path / "q" / "out" / "checkpoint-2").is_dir()

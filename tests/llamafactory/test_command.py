@@ -11,6 +11,7 @@ from tui.llamafactory.command import (
     job_environment,
     launcher_words,
     named_environment,
+    option_values,
     parse_command_line,
     pasted_uses_torchrun,
     process_count,
@@ -263,3 +264,18 @@ class TestReplaceCli:
 )
 def test_whether_a_pasted_command_uses_torchrun(words: str, gpus: int, expected: bool) -> None:
     assert pasted_uses_torchrun(parse_command_line(words.split()), {}, gpus) is expected
+
+
+def test_options_are_settings() -> None:
+    line = "--stage sft --do_train True --learning-rate=5e-5 --lora_rank 8 --eval_strategy no --plot_loss"
+    assert option_values(line.split()) == {
+        "stage": "sft",
+        "do_train": True,
+        "learning_rate": 5e-5,
+        "lora_rank": 8,
+        "eval_strategy": "no",
+        "plot_loss": True,
+    }
+    pasted = parse_command_line(["llamafactory-cli", "train", "--stage", "sft"])
+    assert pasted.options == {"stage": "sft"}
+    assert parse_command_line(["llamafactory-cli", "train", "a.yaml", "stage=sft"]).options == {}

@@ -54,3 +54,17 @@ def test_nothing_is_read_from_nothing(tmp_path: Path) -> None:
     assert basic_requirements(tmp_path) == ()
     assert option_requirements(tmp_path) == ()
     assert template_names(tmp_path) == frozenset()
+
+
+def test_the_lists_of_a_source_tree(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "llamafactory"
+    package.mkdir(parents=True)
+    lists = tmp_path / "requirements"
+    lists.mkdir()
+    (lists / "deepspeed.txt").write_text("deepspeed>=0.10.0,<=0.18.4\n")
+    (lists / "metrics.txt").write_text("# a comment\nnltk\njieba  # words\n-r other.txt\n")
+    assert option_requirements(package) == (
+        Requirement("deepspeed", ">=0.10.0,<=0.18.4"),
+        Requirement("nltk"),
+        Requirement("jieba"),
+    )

@@ -187,3 +187,15 @@ def test_a_pasted_json_config_is_refused(project: Path) -> None:
 
 def test_a_service_has_no_findings(project: Path) -> None:
     assert checked(project, config=None, pasted=("llamafactory-cli", "webui")).findings == ()
+
+
+def test_a_pasted_command_without_a_file_is_judged_too(project: Path) -> None:
+    line = (
+        "llamafactory-cli train --stage sft --do_train True --model_name_or_path model --dataset rowz"
+        " --template default --use_cpu True --eval_strategy no --learning_rate 5e-5 --hf_hub_token s3cret"
+    )
+    found = checked(project, config=None, pasted=(line,))
+    assert blocking(found) == {"dataset_misspelt"}
+    stored = found.launch.spec.config_text or ""
+    assert "rowz" in stored
+    assert "s3cret" not in stored

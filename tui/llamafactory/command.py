@@ -25,6 +25,7 @@ from tui.llamafactory.argv import (
 )
 from tui.llamafactory.environment import Environment
 from tui.llamafactory.installed import is_file
+from tui.llamafactory.yaml_text import Value
 
 Launch = Literal["cli", "direct", "agent", "service"]
 """How a pasted command starts: by LLaMA-Factory's launcher (which may start torchrun), as the training
@@ -48,7 +49,8 @@ class PastedCommand:
 
     ``argv`` is without leading assignments (they are in ``environment``) and without ``nohup`` and its
     like, which the keeper makes needless. ``config`` and ``output_dir`` are as typed, relative to the
-    job's folder; ``overrides`` are the ``key=value`` words after a config file.
+    job's folder; ``overrides`` are the ``key=value`` words after a config file, ``options`` the settings
+    that are given as ``--key value`` where there is no file.
     """
 
     kind: JobKind
@@ -59,6 +61,7 @@ class PastedCommand:
     overrides: tuple[str, ...] = ()
     output_dir: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Value] = field(default_factory=dict)
 
 
 def training_command(
@@ -211,7 +214,35 @@ def _training(
         arguments[1:] if config is not None else (),
         _output_dir(arguments, config is not None),
         environment,
+        {} if config is not None else option_values(arguments),
     )
+
+
+def option_values(arguments: Sequence[str]) -> dict[str, Value]:
+    """The settings in ``--key value``, ``--key=value`` and ``--key`` words, as LLaMA-Factory's parser of
+    command lines reads them: ``no`` is a word there, and ``5e-5`` a number.
+    """
+    values: dict[str, Value] = {}
+    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if not word.startswith("--"):
+            continue
+        name, equals, attached = word[2:].partition("=")
+        has_value = following is not None and not following.startswith("--")
+        values[name.replace("-", "_")] = (
+            _option_value(attached) if equals else _option_value(following or "") if has_value else True
+        )
+    return values
+
+
+def _option_value(text: str) -> Value:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _output_dir(arguments: Sequence[str], has_config: bool) -> str | None:

@@ -45,8 +45,9 @@ _FLOAT_BITS = 1023
 class TrainingConfig:
     """A training config with its overrides.
 
-    ``path`` is the user's file. ``cwd`` is the folder that LLaMA-Factory runs in; relative paths mean
-    it. ``lines`` tells where each key stands in the file (none for JSON and for overridden keys).
+    ``path`` is the user's file, or the folder of a command that needs none. ``cwd`` is the folder that
+    LLaMA-Factory runs in; relative paths mean it. ``lines`` tells where each key stands in the file (none
+    for JSON and for overridden keys).
     """
 
     values: Mapping[str, Value]
@@ -130,6 +131,10 @@ class TrainingConfig:
     def masked(self) -> dict[str, Value]:
         """The values for showing: secrets are hidden, by the name of their key and by their shape."""
         return {key: _masked(value, is_secret_name(key)) for key, value in self.values.items()}
+
+    def shown(self) -> "TrainingConfig":
+        """The same config with its secrets hidden."""
+        return replace(self, values=self.masked())
 
     def _placed(self, written: str) -> Path | None:
         if "\0" in written:

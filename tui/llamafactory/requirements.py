@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FILE_LIMIT = 256 * 1024
+_LISTS = 50
 _CHECK = re.compile(r'check_version\(\s*f?"([A-Za-z0-9_.-]{1,60})([^"]{0,80})"')
+_LISTED = re.compile(
+    r"^([A-Za-z0-9_.-]{1,60})[ ]*((?:[<>=!~]=?[^\n#;]{1,80})?)[ ]*(?:[#;].*)?$", re.MULTILINE
+)
 _CLAUSE = re.compile(r"(<=|>=|==|!=|<|>|~=)\s*([0-9][0-9A-Za-z.+-]{0,40})")
 _RELEASE = re.compile(r"(?:v)?(\d+(?:\.\d+)*)")
 
@@ -40,8 +44,13 @@ def basic_requirements(package: Path) -> tuple[Requirement, ...]:
 
 
 def option_requirements(package: Path) -> tuple[Requirement, ...]:
-    """What it checks for single options (DeepSpeed, Liger, …) before a training."""
-    return tuple(_requirements(_text(package / "hparams" / "parser.py")))
+    """What it checks for single options (DeepSpeed, Liger, …) before a training, and what the lists in
+    ``requirements`` of a source tree ask for.
+    """
+    checked = _requirements(_text(package / "hparams" / "parser.py"))
+    lists = sorted((package.parent.parent / "requirements").glob("*.txt"))
+    listed = [line for path in lists[:_LISTS] for line in _LISTED.findall(_text(path))]
+    return (*checked, *(Requirement(name, bounds.replace(" ", "")) for name, bounds in listed))
 
 
 def template_names(package: Path) -> frozenset[str]:

@@ -199,9 +199,7 @@ def _from_pasted(
     cards = visible_gpus({**environ, **chosen})
     torchrun = commands.pasted_uses_torchrun(pasted, {**environ, **chosen}, cards)
     config = request.cwd / pasted.config if pasted.config else None
-    training: TrainingConfig | None = None
-    if config is not None and pasted.kind == "training":
-        training = resolve(apply_overrides(load_config(config), pasted.overrides), request.cwd)
+    training = _pasted_config(pasted, config, request.cwd)
     typed = request.cwd / pasted.output_dir if pasted.output_dir else None
     spec = JobSpec(
         kind=pasted.kind,
@@ -211,7 +209,8 @@ def _from_pasted(
         environ=runtime_environ(environment, environ, Path(sys.prefix)),
         environment={**chosen, **commands.job_environment(pasted.kind, torchrun, JOB_FOLDER)},
         config=_text(config),
-        config_text=dump(training) if training is not None else None,
+        # The run reads the file that was named, or no file: this copy is to be looked at only.
+        config_text=dump(training.shown()) if training is not None else None,
         output_dir=_text(typed or (training.output_dir if training is not None else None)),
     )
     by_launcher = pasted.launch == "cli"
@@ -224,6 +223,15 @@ def _from_pasted(
         processes=commands.process_count({**environ, **chosen}, cards) if by_launcher else None,
         words=commands.launcher_words(environment, pasted.argv[1:]) if by_launcher else (),
     )
+
+
+def _pasted_config(pasted: commands.PastedCommand, config: Path | None, cwd: Path) -> TrainingConfig | None:
+    """The settings of a pasted training, from its file or its options."""
+    if pasted.kind != "training":
+        return None
+    if config is not None:
+        return resolve(apply_overrides(load_config(config), pasted.overrides), cwd)
+    return resolve(TrainingConfig(pasted.options, cwd), cwd) if pasted.options else None
 
 
 def _environment(

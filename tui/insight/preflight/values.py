@@ -166,10 +166,10 @@ def rhythm_findings(config: TrainingConfig, steps: int | None) -> Iterator[Findi
         return
     plan = schedule(config.values)
     if plan.eval_steps is not None and plan.eval_steps > steps:
-        evidence = {"steps": steps, "every": plan.eval_steps}
+        evidence = {"steps": steps, "every": int(plan.eval_steps)}
         yield Finding("eval_never", "advice", "eval_steps", evidence)
     if plan.save_steps is not None and plan.save_steps > steps:
-        yield Finding("save_never", "advice", "save_steps", {"steps": steps, "every": plan.save_steps})
+        yield Finding("save_never", "advice", "save_steps", {"steps": steps, "every": int(plan.save_steps)})
 
 
 def _packing(config: TrainingConfig) -> Iterator[Finding]:
