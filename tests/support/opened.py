@@ -56,7 +56,7 @@ async def open_screen(
     """The screen with the first picture shown."""
     feed, desk = RecordedFeed(snapshots or (one_gpu(),)), RecordedDesk()
     app = HerdApp(feed, desk, options or Options())
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         app.look()
         opened = Opened(app, pilot, feed, desk)
