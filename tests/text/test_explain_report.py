@@ -10,8 +10,9 @@ from tui.facts.explained import SettingName
 from tui.operate.explain import explain
 from tui.text.cells import width as cells_of
 from tui.text.curve_text import CURVES, curve_lines
-from tui.text.explain_report import SETTINGS, explain_report
+from tui.text.explain_report import explain_report
 from tui.text.layout import Page
+from tui.text.setting_words import SETTINGS, setting_name, setting_value
 from tui.text.translate import Language, set_language
 
 NOW = 1_800_000_000.0
@@ -65,6 +66,16 @@ def test_control_sequences_and_secrets_of_a_log_stay_out(tmp_path: Path) -> None
 
 def test_every_setting_has_a_name() -> None:
     assert set(SETTINGS) == set(get_args(SettingName))
+    assert setting_name("liger") == "liger kernel"
+    assert setting_name("x\x1b[1m") == "x"
+    assert [setting_value(value) for value in (True, False, 0, 4, None, "bf16")] == [
+        "yes",
+        "no",
+        "no",
+        "4",
+        "-",
+        "bf16",
+    ]
 
 
 def test_a_loss_that_is_no_number_is_marked_on_the_curve() -> None:

@@ -1,8 +1,8 @@
 """``explain`` as text: one block per run, then what is to be noted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from tui.facts.explained import Coverage, ExplainDocument, ExplainedRun, SettingFact, SettingName
+from tui.facts.explained import Coverage, ExplainDocument, ExplainedRun, SettingFact
 from tui.facts.training import Checkpoint, Plan, Progress
 from tui.text import units
 from tui.text.curve_text import curve_lines
@@ -12,30 +12,13 @@ from tui.text.layout import Cell, Column, Page, Style, Table, labelled
 from tui.text.names import ENDINGS, STAGES, STATES
 from tui.text.outside import outside
 from tui.text.sentences import ENDING_MEANINGS, failure_text
-from tui.text.translate import tr, tr_noop, tr_plural
+from tui.text.setting_words import SETTINGS, setting_value
+from tui.text.translate import tr, tr_plural
 
 _LEAST_WIDTH = 40
 _SHOWN_CHECKPOINTS = 6
 _SHOWN_WARNINGS = 5
 _MESSAGE_LIMIT = 500
-
-SETTINGS: Mapping[SettingName, str] = {
-    "effective_batch": tr_noop("effective batch"),
-    "batch_per_device": tr_noop("batch per device"),
-    "accumulation": tr_noop("accumulation"),
-    "data_parallel": tr_noop("data-parallel groups"),
-    "total_steps": tr_noop("steps"),
-    "precision": tr_noop("precision"),
-    "finetuning": tr_noop("method"),
-    "gradient_checkpointing": tr_noop("gradient checkpointing"),
-    "attention": tr_noop("attention"),
-    "liger": tr_noop("liger kernel"),
-    "quantization": tr_noop("quantisation"),
-    "sample_tokens": tr_noop("tokens per sample"),
-    "deepspeed": tr_noop("DeepSpeed file"),
-    "zero_stage": tr_noop("ZeRO stage"),
-    "offload": tr_noop("offload"),
-}
 
 
 def explain_report(
@@ -208,14 +191,6 @@ def _settings(page: Page, settings: Sequence[SettingFact]) -> list[str]:
         table.rows.append((Cell(), Cell(tr("log"), "dim"), Cell(tr("config"), "dim"), Cell()))
     for fact in settings:
         mark = Cell(tr("differs"), "warn") if fact.differs else Cell()
-        config = Cell(_value(fact.config)) if compared else Cell()
-        table.rows.append((Cell(tr(SETTINGS[fact.name])), Cell(_value(fact.log)), config, mark))
+        config = Cell(setting_value(fact.config)) if compared else Cell()
+        table.rows.append((Cell(tr(SETTINGS[fact.name])), Cell(setting_value(fact.log)), config, mark))
     return table.lines(page, 4)
-
-
-def _value(value: str | int | bool | None) -> str:
-    if value is None:
-        return units.UNKNOWN
-    if isinstance(value, bool) or value == 0:
-        return tr("yes") if value else tr("no")
-    return outside(str(value), 60)

@@ -3,6 +3,7 @@
 from tui.facts.finding import EvidenceValue
 from tui.facts.waiting import StallCause
 from tui.text import units
+from tui.text.setting_words import setting_name, setting_value
 from tui.text.translate import tr, tr_noop
 from tui.text.words import Words, as_duration, as_size
 
@@ -106,6 +107,7 @@ TRAINING: dict[str, Words] = {
     "setting_differs": Words(
         tr_noop("{subject} does not run as configured: {name} is {log}, the config says {config}."),
         tr_noop("Trust the log; look for an override, a default, or a DeepSpeed file that says otherwise."),
+        {"name": lambda value: setting_name(str(value)), "log": setting_value, "config": setting_value},
     ),
     "run_untrained": Words(
         tr_noop("{subject} ended without an error, and nothing was trained."),
