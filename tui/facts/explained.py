@@ -103,6 +103,8 @@ class ExplainedRun:
     changed_at: float | None
     peak_memory: Mapping[str, int]
     progress: Progress | None
+    exit_code: int | None = None
+    gpus: tuple[str, ...] = ()
     plan: Plan = field(default_factory=Plan)
     told: Told = field(default_factory=Told)
     coverage: Coverage = field(default_factory=Coverage)

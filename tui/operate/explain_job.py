@@ -40,6 +40,8 @@ def as_recorded(path: Path, run: ExplainedRun) -> ExplainedRun:
         state=job.state,
         ending=job.ending,
         failure=job.failure,
+        exit_code=job.exit_code,
+        gpus=job.gpus,
         config=job.config,
         output_dir=job.output_dir,
         started_at=job.started_at,

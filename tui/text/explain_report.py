@@ -52,9 +52,9 @@ def explain_report(
 def _run_lines(page: Page, run: ExplainedRun, now: float, *, curve: bool) -> list[str]:
     lines = [_head(page, run), *labelled(page, _facts(run, now), 2)]
     if run.checkpoints:
-        lines += [f"  {page.paint(tr('Checkpoints'), 'dim')}", *_checkpoints(page, run.checkpoints, now)]
+        lines += [*page.paragraph(tr("Checkpoints"), 2, "dim"), *_checkpoints(page, run.checkpoints, now)]
     if run.settings:
-        lines += [f"  {page.paint(tr('Settings'), 'dim')}", *_settings(page, run.settings)]
+        lines += [*page.paragraph(tr("Settings"), 2, "dim"), *_settings(page, run.settings)]
     if curve:
         lines += [line for one in run.curves for line in curve_lines(page, one)]
     for warning in run.warnings[:_SHOWN_WARNINGS]:
