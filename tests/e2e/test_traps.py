@@ -336,11 +336,11 @@ def test_a_finished_folder_trains_nothing_and_loses_its_results(
     environ = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
     assert run_cli(llamafactory, config).returncode == 0
     results = project / "out" / "train_results.json"
-    trained = json.loads(results.read_text())["train_runtime"]
+    assert json.loads(results.read_text())["train_loss"] > 0
     codes = {finding.code for finding in preflight_of(config, llamafactory, environ) if finding.blocks}
     assert codes == {"nothing_left_to_train"}
     assert run_cli(llamafactory, config).returncode == 0
-    assert json.loads(results.read_text())["train_runtime"] < trained / 10
+    assert json.loads(results.read_text())["train_loss"] == 0
 
     fresh = llamafactory.write_project(tmp_path / "q", rows=40, max_steps=1, overwrite_output_dir=True)
     (project / "out").rename(tmp_path / "q" / "out")

@@ -10,7 +10,11 @@ EvidenceValue = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something a person can do about a finding; ``code`` names a command of this program."""
+    """Something a person can do about a finding; ``code`` names a command of this program.
+
+    A preflight also has ``set``: start with these ``key=value`` words; ``environment``: with these
+    variables; and ``dry_run``: a command line that only shows what an installation would change.
+    """
 
     code: str
     arguments: tuple[str, ...] = ()

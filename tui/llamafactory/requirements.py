@@ -15,6 +15,7 @@ _LISTED = re.compile(
     r"^([A-Za-z0-9_.-]{1,60})[ ]*((?:[<>=!~]=?[^\n#;]{1,80})?)[ ]*(?:[#;].*)?$", re.MULTILINE
 )
 _CLAUSE = re.compile(r"(<=|>=|==|!=|<|>|~=)\s*([0-9][0-9A-Za-z.+-]{0,40})")
+_TEMPLATE = re.compile(r'^register_template\(\s*name="([^"\n]{1,80})"', re.MULTILINE)
 _RELEASE = re.compile(r"(?:v)?(\d+(?:\.\d+)*)")
 
 
@@ -56,7 +57,7 @@ def option_requirements(package: Path) -> tuple[Requirement, ...]:
 def template_names(package: Path) -> frozenset[str]:
     """The chat templates it knows; empty if they cannot be read."""
     text = _text(package / "data" / "template.py")
-    return frozenset(re.findall(r'register_template\(\s*name="([^"\n]{1,80})"', text))
+    return frozenset(_TEMPLATE.findall(text))
 
 
 def _requirements(text: str) -> Iterator[Requirement]:
