@@ -16,7 +16,8 @@ from support.real_llamafactory import RealLlamaFactory, run_environment
 from tui.facts.memory import PartName
 from tui.insight.held_memory import held_memory
 from tui.llamafactory.config import load_config, resolve
-from tui.llamafactory.environment import find_environment
+from tui.llamafactory.environment import Environment, find_environment, runtime_environ
+from tui.llamafactory.lengths import LengthProbe
 from tui.llamafactory.setup import training_setup
 from tui.llamafactory.weights import read_model
 from tui.operate.estimate import measure_lengths
@@ -128,14 +129,7 @@ def test_lengths_are_those_that_llamafactory_makes(
         preferences = next(case for case in load_cases() if case.name == "preferences")
         write_datasets(preferences, tmp_path / "p" / "data")
     environ = run_environment(tmp_path)
-    environment = find_environment(
-        explicit=llamafactory.environment,
-        settings=None,
-        environ={},
-        cwd=tmp_path,
-        own_prefix=Path(sys.prefix),
-        roots=(),
-    )
+    environment = environment_of(llamafactory, tmp_path)
     lengths = measure_lengths(resolve(load_config(file), tmp_path / "p"), environment, environ)
     assert (lengths.problem, lengths.complete, lengths.dropped) == (None, True, 0)
     if stage == "dpo":
@@ -164,19 +158,48 @@ def test_a_tokenizer_that_cannot_load_is_named(llamafactory: RealLlamaFactory, t
     (broken / "tokenizer.json").write_text("{")
     config = resolve(load_config(file), tmp_path / "p")
     values = {**config.values, "model_name_or_path": "broken"}
-    environment = find_environment(
-        explicit=llamafactory.environment,
-        settings=None,
-        environ={},
-        cwd=tmp_path,
-        own_prefix=Path(sys.prefix),
-        roots=(),
-    )
+    environment = environment_of(llamafactory, tmp_path)
     lengths = measure_lengths(
         type(config)(values, config.path, config.cwd), environment, run_environment(tmp_path)
     )
     assert lengths.problem == "tokenizer"
     assert not lengths.counts
+
+
+def environment_of(llamafactory: RealLlamaFactory, folder: Path) -> Environment:
+    return find_environment(
+        explicit=llamafactory.environment,
+        settings=None,
+        environ={},
+        cwd=folder,
+        own_prefix=Path(sys.prefix),
+        roots=(),
+    )
+
+
+def test_a_list_too_large_to_load_is_not_loaded(llamafactory: RealLlamaFactory, tmp_path: Path) -> None:
+    file = llamafactory.write_project(tmp_path / "p", rows=3)
+    with (tmp_path / "p" / "data" / "sums.json").open("wb") as data:
+        data.write(b"[")
+        data.truncate(10_000_000_000)
+    config = resolve(load_config(file), tmp_path / "p")
+    environment = environment_of(llamafactory, tmp_path)
+    lengths = measure_lengths(config, environment, run_environment(tmp_path))
+    assert (lengths.problem, lengths.counts) == ("dataset_too_large", {})
+
+
+def test_a_cancelled_measurement_keeps_what_it_has(llamafactory: RealLlamaFactory, tmp_path: Path) -> None:
+    file = llamafactory.write_project(tmp_path / "p", rows=60_000)
+    data = tmp_path / "p" / "data"
+    rows = json.loads((data / "sums.json").read_text())
+    (data / "sums.json").write_text("\n".join(map(json.dumps, rows)))
+    environment = environment_of(llamafactory, tmp_path)
+    config = resolve(load_config(file), tmp_path / "p")
+    environ = runtime_environ(environment, run_environment(tmp_path), Path(sys.prefix))
+    with LengthProbe(environment, config, environ) as probe:
+        lengths = probe.run(lambda progress: probe.cancel() if progress.samples else None)
+    assert lengths.problem == "cancelled"
+    assert 0 < lengths.samples < 60_000
 
 
 def test_check_tells_steps_memory_and_lengths(
