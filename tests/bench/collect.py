@@ -76,6 +76,26 @@ def population(folder: Path, tick: float, processes: int) -> Iterator[list[int]]
             os.waitpid(child, 0)
 
 
+def still_tree(folder: Path, processes: int) -> list[int]:
+    """A ``/proc`` of files, in which nobody comes or goes; the PIDs of the holders."""
+    pids = list(range(100, 100 + processes))
+    for number, pid in enumerate(pids):
+        home = folder / "proc" / str(pid)
+        (home / "fd").mkdir(parents=True)
+        (home / "stat").write_text(f"{pid} (python) S 1 {pid} {pid} 0 -1 0 0 0 0 0 9 9 0 0 20 0 1 0 5 0 99\n")
+        (home / "status").write_text("Uid:\t0\t0\nSigIgn:\t0\nSigCgt:\t0\n")
+        (home / "cmdline").write_bytes(b"python\0train.py\0--rank\0%d\0" % number)
+        (home / "environ").write_bytes(b"".join(b"NAME_%d=value\0" % at for at in range(40)))
+        device = folder / f"nvidia{number % CARDS}"
+        holds = number < HOLDERS
+        (home / "maps").write_text(f"7f00-7f01 rw-s 00000000 00:05 9 {device}\n" if holds else "")
+        for at in range(HOLDER_FILES if holds else OTHER_FILES):
+            (home / "fd" / str(at)).symlink_to("/dev/null")
+        if holds:
+            (home / "fd" / "99").symlink_to(device)
+    return pids[:HOLDERS]
+
+
 def milliseconds(work: Callable[[], object]) -> float:
     """CPU time of this process, user and system."""
     began = time.process_time()
@@ -162,8 +182,12 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nvml = FakeNvml(folder)
-        tick = 5.0 if options.memory else options.every
-        holders = stack.enter_context(population(folder, tick, options.processes))
+        if options.memory:
+            holders = still_tree(folder, options.processes)
+            proc = Proc(folder / "proc")
+        else:
+            holders = stack.enter_context(population(folder, options.every, options.processes))
+            proc = Proc()
         # The minors of these cards run against their indexes.
         cards_of = [CARDS - 1 - at % CARDS for at in range(HOLDERS)]
         listed = [
@@ -173,12 +197,14 @@ def main() -> None:
         nvml.write(cards(CARDS), processes=listed)
         source = GpuSource({**os.environ, **nvml.env()})
         prefix = str(folder / "nvidia")
-        observer = stack.enter_context(Observer([folder], gpus=source, device_prefix=prefix))
+        observer = stack.enter_context(
+            Observer([folder / "jobs"], proc=proc, gpus=source, device_prefix=prefix)
+        )
         snapshot = observer.snapshot(10.0)
         while sum(len(gpu.owners) for gpu in snapshot.gpus) < HOLDERS:
             time.sleep(0.5)
             snapshot = observer.snapshot()
-        print(f"processes {len(Proc().pids())}, cards {len(snapshot.gpus)}, owners {HOLDERS}")
+        print(f"processes {len(proc.pids())}, cards {len(snapshot.gpus)}, owners {HOLDERS}")
         print(f"evidence {sorted({owner.evidence for gpu in snapshot.gpus for owner in gpu.owners})}")
         if options.memory:
             measure_memory(observer, options.memory)
