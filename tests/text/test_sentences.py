@@ -11,7 +11,7 @@ from support.catalogue import placeholders
 import tui
 from tui.facts.errors import ErrorCode, LlamaherdError
 from tui.facts.finding import Level
-from tui.facts.job import Ending, JobKind, JobState, MemberRole, RequestKind, StepName
+from tui.facts.job import BehindCode, Ending, JobKind, JobState, MemberRole, RequestKind, StepName
 from tui.facts.machine import (
     DriverError,
     DriverErrorCode,
@@ -21,9 +21,10 @@ from tui.facts.machine import (
     ProcessState,
     ThrottleReason,
 )
+from tui.facts.stray import Obstacle, StrayReason
 from tui.facts.training import Allocation, Failure, FailureKind, Stage
 from tui.facts.unknown import UnknownReason
-from tui.text import names, sentences, stop_report, units
+from tui.text import names, sentences, stop_report, stray_report, units
 from tui.text.sentences import ERRORS, driver_text, error_text, failure_text
 from tui.text.translate import Language, set_language, tr
 
@@ -50,6 +51,9 @@ TABLES: list[tuple[object, Words]] = [
     (Level, names.LEVELS.items()),
     (StepName, stop_report.STEPS.items()),
     (RequestKind, stop_report.QUESTIONS.items()),
+    (BehindCode, stop_report.BEHIND.items()),
+    (StrayReason, stray_report.REASONS.items()),
+    (Obstacle, stray_report.OBSTACLES.items()),
 ]
 SAME_IN_BOTH = {"WebUI", "Chat", "API", "vLLM", "torchrun", "rank"}
 

@@ -5,20 +5,24 @@ from dataclasses import dataclass
 
 from tui.facts.explained import ExplainDocument
 from tui.facts.finding import Finding
-from tui.facts.job import Job, LadderStep, Member
+from tui.facts.job import Behind, Job, LadderStep, Member
 from tui.facts.memory import Calibration, FitCheck, MemoryEstimate
 from tui.facts.process import ProcessDetail
 from tui.facts.snapshot import STATUS_SCHEMA, Snapshot
 from tui.facts.steps import LengthProblem, LengthSummary, StepCount
+from tui.facts.stray import StrayGroup
 
 
 @dataclass(frozen=True, slots=True)
 class JobDocument:
-    """``start`` and ``stop``: the job, the steps that a stop took, and what is left of it."""
+    """``start`` and ``stop``: the job, the steps that a stop took, and what is left of it; ``behind``: what
+    goes on in place of a run that was not started here.
+    """
 
     job: Job
     steps: tuple[LadderStep, ...] = ()
     left: tuple[Member, ...] = ()
+    behind: tuple[Behind, ...] = ()
     schema: int = STATUS_SCHEMA
 
 
@@ -36,6 +40,32 @@ class JobsDocument:
 
     jobs: tuple[Job, ...]
     unreadable: tuple[UnreadableFolder, ...] = ()
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDocument:
+    """``sweep``: the strays that were found, and for each group that was swept the job that did it."""
+
+    groups: tuple[StrayGroup, ...]
+    swept: tuple[Job, ...] = ()
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedFolder:
+    """A job folder that was removed, and its bytes on the disk."""
+
+    job: str
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PruneDocument:
+    """``jobs --prune``: what was removed."""
+
+    removed: tuple[PrunedFolder, ...]
     schema: int = STATUS_SCHEMA
 
 
@@ -102,6 +132,8 @@ class ErrorDocument:
 def emit(
     document: JobDocument
     | JobsDocument
+    | SweepDocument
+    | PruneDocument
     | PlanDocument
     | CheckDocument
     | ExplainDocument

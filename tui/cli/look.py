@@ -28,7 +28,7 @@ def status(arguments: argparse.Namespace) -> int:
         LlamaherdError: ``pid_missing``, where one process was asked for.
     """
     context = Context.of(arguments)
-    _adopt(context)
+    adopt(context)
     terminal = Terminal.of_stdout(ascii=arguments.ascii)
     with (
         Observer(context.roots, price_per_hour=context.settings.price_per_hour) as observer,
@@ -48,7 +48,7 @@ def status(arguments: argparse.Namespace) -> int:
                 return EXIT_OK
             patience = _SHORT_PATIENCE if patience else 0.0
             time.sleep(max(0.0, arguments.watch - (time.monotonic() - began)))
-            _adopt(context)
+            adopt(context)
     return EXIT_OK
 
 
@@ -73,7 +73,11 @@ def _text(arguments: argparse.Namespace, observer: Observer, snapshot: Snapshot,
 def jobs(arguments: argparse.Namespace) -> int:
     """``jobs``: everything that was started, newest first."""
     context = Context.of(arguments)
-    _adopt(context)
+    if arguments.prune is not None:
+        from tui.cli.prune import prune
+
+        return prune(arguments, context)
+    adopt(context)
     proc = Proc()
     table = proc.table()
     readers = RunReaders(proc)
@@ -96,7 +100,7 @@ def jobs(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _adopt(context: Context) -> None:
+def adopt(context: Context) -> None:
     """A job whose keeper died gets a new one, so that it can be stopped; this is said, not hidden."""
     if context.settings.readonly:
         return

@@ -25,6 +25,8 @@ ErrorCode = Literal[
     "job_unreadable",
     "job_ended",
     "not_ours",
+    "protected",
+    "stray_unknown",
     "pid_missing",
     "keeper_failed",
     "command_failed",

@@ -183,3 +183,21 @@ class Job:
     folder: str | None = None
     foreign: bool = False
     unknown: Unknown = field(default_factory=dict)
+
+
+BehindCode = Literal["shutdown", "loop", "next_run", "restarter", "program", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What goes on behind a run once it has ended: a stop ends the run, not those who started it.
+
+    ``pid`` is the parent that does it, ``command`` what it runs (masked). ``shutdown``: the machine is
+    switched off; ``loop``, ``next_run``: its script goes round, or has another run in it; ``restarter``: it
+    starts anew what ends; ``program``: another program that started the run and may start the next;
+    ``prompt``: a shell at a prompt, of which nothing more can be read.
+    """
+
+    code: BehindCode
+    pid: int
+    command: str

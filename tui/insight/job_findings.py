@@ -24,7 +24,7 @@ def _of(job: Job) -> Iterator[Finding]:
 
 
 def _ended(job: Job) -> Iterator[Finding]:
-    if job.stop is not None and job.stop.unverified:
+    if job.stop is not None and job.stop.unverified and not job.foreign:
         yield Finding("keeper_unverified", "info", job.id)
     if job.ending == "untrained":
         yield Finding("untrained", "warning", job.id)

@@ -189,7 +189,10 @@ def _cooperation(climb: Climb, facts: Facts, graces: Graces) -> float:
 
 
 def _left_alone(climb: Climb, facts: Facts, graces: Graces) -> bool:
-    return climb.alone_since is not None and facts.now - climb.alone_since >= graces.leftover
+    """Those that were asked are gone, and what they left had its time."""
+    if not facts.members or climb.alone_since is None:
+        return False
+    return facts.now - climb.alone_since >= graces.leftover
 
 
 def _all_catch_abort(facts: Facts) -> bool:
@@ -229,7 +232,9 @@ def _targets(climb: Climb, facts: Facts) -> tuple[Member, ...]:
     if climb.step == "cooperate":
         return tuple(member for member in leaders(facts.members) if member.pid in facts.catching_abort)
     if climb.step == "interrupt":
-        # The launcher over an agent has the role "wrapper" and is none of these.
-        asked = (member for member in facts.members if member.role in ("agent", "service", "main"))
+        agents = tuple(member for member in facts.members if member.role == "agent")
+        services = tuple(member for member in facts.members if member.role == "service")
+        single = tuple(member for member in facts.members if member.role == "main")
+        asked = agents + services or single
         return tuple(member for member in asked if member.pid not in facts.ignoring_interrupt)
     return facts.members

@@ -117,6 +117,7 @@ class _ForeignRun:
             progress=shown,
             command=info.command,
             cwd=self._cwd,
+            foreign=True,
             unknown=unknown,
         )
 

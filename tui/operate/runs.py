@@ -92,7 +92,7 @@ class RunReader:
         unknown: dict[str, UnknownReason],
     ) -> Job:
         over = is_over(record)
-        members = () if over else _living(record, table)
+        members = () if over else living_members(record, table)
         how, failure = ending(record, log, output) if over else (None, log.failure)
         code = record.exit.code if record.exit else None
         if over and record.exit is None:
@@ -119,6 +119,7 @@ class RunReader:
             cwd=record.cwd,
             stop=record.stop,
             folder=str(self._folder.path),
+            foreign=record.foreign,
             unknown=unknown,
         )
 
@@ -171,9 +172,9 @@ def read_job(found: FoundJob, proc: Proc | None = None) -> Job:
         reader.close()
 
 
-def _living(record: JobRecord, table: _Table) -> tuple[Member, ...]:
-    """The members now: those on record that are still the same processes, and all that descends from the
-    keeper, whose record of them is up to a second old.
+def living_members(record: JobRecord, table: _Table) -> tuple[Member, ...]:
+    """The members of a job now: those on record that are still the same processes, and all that descends
+    from the keeper, whose record of them is up to a second old.
     """
     known = {(member.pid, member.start): member for member in record.members}
     keeper = record.keeper and table.get(record.keeper.pid)

@@ -94,6 +94,14 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         tr_noop("PID {pid} belongs to no job of llamaherd, so it gets no signal."),
         tr_noop("`llamaherd status` shows what it is; stop it where it was started."),
     ),
+    "protected": (
+        tr_noop("PID {pid} ({what}) gets no signal from here."),
+        tr_noop("Nothing was signalled. Stop it where it was started, if you mean it."),
+    ),
+    "stray_unknown": (
+        tr_noop("There are no strays {group} that could be ended."),
+        tr_noop("`llamaherd sweep` lists what is left, with the names of the groups."),
+    ),
     "pid_missing": (
         tr_noop("There is no process with PID {pid} in this container."),
         tr_noop(
@@ -166,6 +174,16 @@ CAUSES: dict[str, str] = {
     "unknown_key": tr_noop("there is no such key"),
     "no_settings": tr_noop("it holds no settings"),
     "nothing": tr_noop("it holds nothing that a training writes"),
+    "init": tr_noop("it is the first process of this container"),
+    "self": tr_noop("it is llamaherd itself"),
+    "ancestor": tr_noop("llamaherd was started from it"),
+    "keeper": tr_noop("it is the keeper of a job; stop the job instead"),
+    "remote_login": tr_noop("it is a remote login"),
+    "notebook_server": tr_noop("it is the server of the notebooks"),
+    "tensorboard": tr_noop("it is TensorBoard"),
+    "platform": tr_noop("the instance itself lives on it"),
+    "not_a_process": tr_noop("it is a thread of another process"),
+    "other_user": tr_noop("it belongs to another user"),
 }
 """What an error's ``why`` may hold; any other text is shown as it is, made harmless."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tui.facts.job import Job, LadderStep, Member, RequestKind, StepName, StopReport
+from tui.facts.job import Behind, BehindCode, Job, LadderStep, Member, RequestKind, StepName, StopReport
 from tui.text import units
 from tui.text.layout import Page, labelled
 from tui.text.names import ROLES, state_or_ending
@@ -37,6 +37,19 @@ NOTES: Mapping[str, str] = {
 }
 """What a step's note may say; any other text is shown as it is, made harmless."""
 
+BEHIND: dict[BehindCode, str] = {
+    "shutdown": tr_noop("When it ends, PID {pid} switches the machine off: {command}"),
+    "loop": tr_noop("It runs in a loop of PID {pid}, which may start the next one at once: {command}"),
+    "next_run": tr_noop("When it ends, PID {pid} goes on to another run: {command}"),
+    "restarter": tr_noop("PID {pid} starts it again when it ends: {command}"),
+    "program": tr_noop("Another program started it and may start the next one, PID {pid}: {command}"),
+    "prompt": tr_noop(
+        "It was started at a prompt, PID {pid}: what was typed behind it on the same line, perhaps a"
+        " shutdown, runs once it ends and cannot be seen from here."
+    ),
+}
+"""What goes on behind a run."""
+
 QUESTIONS: dict[RequestKind, str] = {
     "stop": tr_noop("Stop {job}?"),
     "keep_weights": tr_noop("Let {job} finish its step and save its weights, then stop it?"),
@@ -54,7 +67,29 @@ def stop_question(job: Job, steps_lost: int | None, kind: RequestKind) -> str:
         kind: How it is to be stopped.
     """
     question = tr(QUESTIONS[kind], job=outside(job.id))
-    return f"{question} {_loss(job, steps_lost)}".strip() if kind != "cancel" else question
+    if kind == "cancel":
+        return question
+    parts = (question, keeping_text() if kind == "keep_weights" else "", _loss(job, steps_lost))
+    return " ".join(filter(None, parts))
+
+
+def keeping_text() -> str:
+    """What LLaMA-Factory does when it is asked to save and stop."""
+    return tr(
+        "LLaMA-Factory ends its step, saves the weights without a checkpoint to continue from, and still runs"
+        " the final evaluation that the config asks for. With several ranks it may fail to save anything."
+    )
+
+
+def foreign_lines(page: Page, job: Job, goes_on: tuple[Behind, ...]) -> list[str]:
+    """What a run is that llamaherd did not start: its processes, and what goes on behind it."""
+    what = outside(" ".join(job.command), 200) or outside(job.id)
+    lines = page.paragraph(tr("llamaherd did not start this: {command}", command=what))
+    lines += labelled(page, [(f"PID {member.pid}", _left_text(member)) for member in job.members], 2)
+    for item in goes_on:
+        text = tr(BEHIND[item.code], pid=item.pid, command=outside(item.command, 200))
+        lines += page.paragraph(text, 0, "warn" if item.code in ("program", "prompt") else "bad")
+    return lines
 
 
 def _loss(job: Job, steps_lost: int | None) -> str:
@@ -90,6 +125,8 @@ def stop_lines(page: Page, report: StopReport | None, job: Job) -> list[str]:
         return page.paragraph(tr("{job} was not stopped: {state}.", job=outside(job.id), state=ending))
     lines = [page.heading(tr("Stop of {job}", job=outside(job.id)))]
     lines += labelled(page, [(units.duration(step.began), step_text(step)) for step in report.steps], 2)
+    if report.unsure:
+        lines += page.paragraph(_unsure(report.unsure), 2, "warn")
     if report.left or report.ports_open or report.devices_held:
         return lines + _left_lines(page, report)
     if job.state == "stopping":
@@ -130,6 +167,16 @@ def proof(report: StopReport) -> str:
     return tr(
         "Every process of it is gone, its ports are closed and its cards released; it took {seconds}.",
         seconds=took,
+    )
+
+
+def _unsure(count: int) -> str:
+    return tr_plural(
+        "{count} signal went by number, since this kernel gives no handle on a process: who has the PID was"
+        " checked a moment before.",
+        "{count} signals went by number, since this kernel gives no handle on a process: who has the PID was"
+        " checked a moment before.",
+        count,
     )
 
 
