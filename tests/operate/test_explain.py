@@ -116,6 +116,38 @@ def test_an_output_folder_with_its_checkpoints(tmp_path: Path) -> None:
     assert inside.checkpoints == run.checkpoints
 
 
+def history(folder: Path, step: int) -> None:
+    records = [
+        {"step": n, "epoch": n / 90, "loss": 5 - n / 90, "grad_norm": 0.5, "learning_rate": 1e-4}
+        for n in range(5, step + 1, 5)
+    ]
+    state = {"global_step": step, "max_steps": 90, "log_history": [*records, {"step": "x"}, None]}
+    folder.mkdir(exist_ok=True)
+    (folder / "trainer_state.json").write_text(json.dumps(state))
+
+
+def test_checkpoints_alone_tell_how_far_it_came(tmp_path: Path) -> None:
+    for step in (20, 40):
+        history(tmp_path / f"checkpoint-{step}", step)
+    run, _ = one(tmp_path)
+    assert run.progress is not None
+    assert (run.progress.step, run.progress.total, run.ending) == (40, 90, "unknown")
+    assert {curve.name for curve in run.curves} == {"loss", "learning_rate", "grad_norm"}
+    history(tmp_path, 90)
+    assert one(tmp_path)[0].ending == "finished"
+    history(tmp_path, 60)
+    run, codes = one(tmp_path)
+    assert (run.ending, "run_partial" in codes) == ("partial", True)
+
+
+def test_the_state_adds_gradient_norms_to_the_trainer_log(tmp_path: Path) -> None:
+    lines = LOGS / "v4-trainer_log-resumed.jsonl"
+    (tmp_path / "trainer_log.jsonl").write_text("".join(lines.read_text().splitlines(keepends=True)[:-1]))
+    assert "grad_norm" not in {curve.name for curve in explain([tmp_path], NOW)[0].runs[-1].curves}
+    history(tmp_path, 90)
+    assert "grad_norm" in {curve.name for curve in explain([tmp_path], NOW)[0].runs[-1].curves}
+
+
 def test_the_log_is_compared_to_the_config(tmp_path: Path) -> None:
     shutil.copy(LOGS / "v4-torchrun-2rank.log", tmp_path / "run.log")
     (tmp_path / "config.yaml").write_text(

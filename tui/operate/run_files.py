@@ -9,11 +9,12 @@ from pathlib import Path
 
 from tui.facts.errors import LlamaherdError
 from tui.facts.explained import FileKind, SettingName
-from tui.facts.training import OutputFacts, RunLog
+from tui.facts.training import OutputFacts, Plan, RunLog
 from tui.llamafactory.config import TrainingConfig, load_config
 from tui.llamafactory.console import ConsoleParser
 from tui.llamafactory.deepspeed import deepspeed_of, read_deepspeed
 from tui.llamafactory.output import read_output
+from tui.llamafactory.state_history import completed_by, read_history
 from tui.llamafactory.tail import LogTail
 from tui.llamafactory.trainer_log import LogEntry, read_trainer_log, segments, with_trainer_log
 
@@ -34,6 +35,7 @@ _OF_OUTPUT = frozenset(
 _WHOLE = 64 << 20
 """Bytes of a log that is read to its last byte; of a larger one the ends are read."""
 _SNIFFED = 4096
+_STATE = "trainer_state.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +81,41 @@ def _folder(path: Path) -> RunFiles:
     if found is None and not runs and not _has_results(output):
         raise LlamaherdError("explain_nothing", path=str(path), why="nothing")
     log = read_log(found) if found is not None else RunLog()
+    log = _joined(log, runs[-1]) if runs else log
     times = [_changed_at(one) for one in (found, written) if one is not None]
     times += [output.trainer_state_at, *(one.saved_at for one in output.checkpoints)]
     return RunFiles(
         path=path,
         source="output",
-        log=_joined(log, runs[-1]) if runs else log,
+        log=_with_history(log, output),
         earlier=tuple(_of_entries(entries) for entries in runs[:-1]),
         output=output,
         config=_config(path),
         changed_at=max((one for one in times if one is not None), default=None),
     )
+
+
+def _with_history(log: RunLog, output: OutputFacts) -> RunLog:
+    """The log with the records of the newest ``trainer_state.json``, which may be all that there is."""
+    folders = [output.path, *(one.path for one in reversed(output.checkpoints) if one.complete)]
+    history = next((found for one in folders[:2] if (found := read_history(Path(one) / _STATE))), None)
+    if history is None:
+        return log
+    if log.plan.total_steps is None and log.step is None:
+        return replace(
+            log,
+            stage="train",
+            seen=("start", "train"),
+            step=history.step,
+            plan=Plan(total_steps=history.total),
+            metrics=history.points,
+            training_completed=output.global_step is not None,
+            source="trainer_state",
+        )
+    # Of a file that an older or a newer run has left, nothing is taken.
+    if history.total != log.plan.total_steps or history.step > (log.step or 0):
+        return log
+    return replace(log, metrics=completed_by(log.metrics, history))
 
 
 def _trainer_log(path: Path) -> RunFiles:
@@ -228,7 +254,7 @@ def _is_trainer_log(path: Path) -> bool:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    return path.name.startswith("checkpoint-") and (path / "trainer_state.json").exists()
+    return path.name.startswith("checkpoint-") and (path / _STATE).exists()
 
 
 def _output_of(log: RunLog, folder: Path) -> Path | None:
