@@ -35,3 +35,8 @@ def test_where_it_ends() -> None:
     found = schedule({"num_train_epochs": "2.5", "max_steps": 50})
     assert (found.epochs, found.max_steps) == (2.5, 50)
     assert schedule({"max_steps": -1}).max_steps is None
+
+
+def test_tokens_are_counted_with_padding_unless_told_otherwise() -> None:
+    assert schedule({"include_num_input_tokens_seen": True}).counts_padding
+    assert not schedule({"include_num_input_tokens_seen": "non_padding"}).counts_padding

@@ -202,15 +202,17 @@ def test_paths_that_tell_nothing_are_named_and_do_not_hide_the_others(tmp_path: 
     (tmp_path / "empty").mkdir()
     (tmp_path / "trainer_log.jsonl").mkdir()
     (tmp_path / "lines.jsonl").write_text('{"current_steps": "many"}\n')
-    paths = [tmp_path / name for name in ("fifo", "empty", "none", "trainer_log.jsonl", "lines.jsonl")]
+    (tmp_path / "weights").write_bytes(b"\x08\0\0\0" * 100)
+    (tmp_path / "train.yaml").write_text("stage: sft\n")
+    names = ("fifo", "empty", "none", "trainer_log.jsonl", "lines.jsonl", "weights", "train.yaml")
+    paths = [tmp_path / name for name in names]
     document, errors = explain([*paths, Path("/dev/null"), LOGS / "v4-stderr.log"], NOW)
     assert [run.id for run in document.runs] == [str(LOGS / "v4-stderr.log")]
     assert [error.values["why"] for error in errors] == [
         "not_a_file",
         "nothing",
         "missing",
-        "nothing",
-        "nothing",
+        *["nothing"] * 4,
         "not_a_file",
     ]
 

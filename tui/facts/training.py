@@ -115,7 +115,7 @@ class Schedule:
 
     ``eval_steps`` and ``save_steps``: every so many steps; below 1, that share of all steps; ``None``:
     not by steps. ``final_eval`` and ``final_predict`` come after the last step. ``max_steps`` ends the run
-    before its ``epochs`` do, ``None`` where they end it.
+    before its ``epochs`` do, ``None`` where they end it. ``counts_padding``: tokens are counted with it.
     """
 
     eval_steps: float | None = None
@@ -126,6 +126,7 @@ class Schedule:
     final_predict: bool = False
     epochs: float | None = None
     max_steps: int | None = None
+    counts_padding: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,9 @@ class EtaWorking:
 class Progress:
     """How far a run is. ``eta``, ``eta_low``, ``eta_high`` are seconds to the end of the process;
     ``age`` is seconds since the source last changed, ``sign_interval`` the seconds that usually pass
-    between two changes while it trains; ``seen`` lists the stages met so far. ``full_total``: the steps of
-    the whole plan, where this run ends before it (a trial); ``full_seconds``: what these would take, without
-    evaluations and saves.
+    between two changes while it trains; ``seen`` lists the stages met so far. ``tokens_padded``: the tokens
+    per second count padding. ``full_total``: the steps of the whole plan, where this run ends before it (a
+    trial); ``full_seconds``: what these would take, without evaluations and saves.
     """
 
     stage: Stage | None = None
@@ -179,6 +180,7 @@ class Progress:
     age: float | None = None
     bar: Bar | None = None
     sign_interval: float | None = None
+    tokens_padded: bool | None = None
     full_total: int | None = None
     full_seconds: float | None = None
     unknown: Unknown = field(default_factory=dict)

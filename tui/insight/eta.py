@@ -102,6 +102,8 @@ def progress(
         sign_interval=None if ended else _sign_interval(log),
         full_total=_full_total(log, schedule),
     )
+    if result.tokens_per_second is not None:
+        result = replace(result, tokens_padded=schedule is None or schedule.counts_padding)
     if result.full_total is not None and seconds is not None:
         result = replace(result, full_seconds=result.full_total * seconds)
     return replace(result, unknown=_unknown(result, ended=ended))

@@ -30,6 +30,7 @@ def schedule(arguments: Mapping[str, object]) -> Schedule:
         final_predict=_word(arguments, "do_predict", "false") == "true",
         epochs=_number(arguments, "num_train_epochs") or _DEFAULT_EPOCHS,
         max_steps=int(_number(arguments, "max_steps") or 0) or None,
+        counts_padding=_word(arguments, "include_num_input_tokens_seen", "all") != "non_padding",
     )
 
 

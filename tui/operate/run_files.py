@@ -35,6 +35,7 @@ _OF_OUTPUT = frozenset(
 _WHOLE = 64 << 20
 """Bytes of a log that is read to its last byte; of a larger one the ends are read."""
 _SNIFFED = 4096
+_NO_LOGS = frozenset({".yaml", ".yml", ".json", ".py", ".safetensors", ".bin", ".pt", ".pth", ".gguf"})
 _STATE = "trainer_state.json"
 
 
@@ -137,6 +138,8 @@ def _trainer_log(path: Path) -> RunFiles:
 
 def _log(path: Path) -> RunFiles:
     log = read_log(path)
+    if path.suffix.lower() in _NO_LOGS or (_is_binary(path) and _says_nothing(log)):
+        raise LlamaherdError("explain_nothing", path=str(path), why="nothing")
     folder = path.parent if path.name in _LOGS[::2] else _output_of(log, path.parent)
     output = read_output(folder) if folder is not None else None
     if output is not None and not output.exists:
@@ -251,6 +254,16 @@ def _is_trainer_log(path: Path) -> bool:
     except (ValueError, RecursionError):
         return path.suffix == ".jsonl" and b'"current_steps"' in first
     return isinstance(line, dict) and "current_steps" in line
+
+
+def _is_binary(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"\0" in file.read(_SNIFFED)
+
+
+def _says_nothing(log: RunLog) -> bool:
+    known = (log.began_at, log.step, log.plan.total_steps, log.failure, log.bar)
+    return all(one is None for one in known) and not log.metrics and log.seen[1:] in ((), ("import",))
 
 
 def _is_checkpoint(path: Path) -> bool:

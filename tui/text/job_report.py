@@ -242,7 +242,8 @@ def _losses(job: Job, progress: Progress) -> str:
     if progress.epoch is not None and parts:
         parts.append(tr("epoch {epoch}", epoch=units.number(progress.epoch, 2)))
     if progress.tokens_per_second is not None and job.state != "ended":
-        parts.append(f"{progress.tokens_per_second:.0f} tok/s")
+        padded = {True: tr(" with padding"), False: tr(" without padding"), None: ""}[progress.tokens_padded]
+        parts.append(f"{progress.tokens_per_second:.0f} tok/s{padded}")
     return tr(", ").join(parts)
 
 
