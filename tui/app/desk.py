@@ -3,12 +3,15 @@
 Everything here may take long or touch disks, so screens call it in threads.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tui.facts.job import Job, RequestKind
+if TYPE_CHECKING:
+    from tui.facts.job import Job, RequestKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """The two desks: of the machine, and of the demo. Everything heavy is imported when it is needed."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.app.desk import Loss, Preview
-from tui.facts.job import Job, RequestKind
 
 if TYPE_CHECKING:
     from tui.demo.stage import Stage
+    from tui.facts.job import Job, RequestKind
 
 
 class MachineDesk:
@@ -60,7 +62,7 @@ class MachineDesk:
 class DemoDesk:
     """Starts and stops in the demo's own root."""
 
-    def __init__(self, stage: "Stage") -> None:
+    def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
     def configs(self) -> Sequence[Path]:

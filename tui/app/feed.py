@@ -4,14 +4,18 @@ A stalled terminal stops the screen's loop; the thread goes on, and what is draw
 newest picture, not all the ones in between.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tui.facts.snapshot import Snapshot
+if TYPE_CHECKING:
+    from tui.facts.snapshot import Snapshot
+
 
 ASK_EVERY = 0.25
 """Seconds between two looks into the slot; a look costs microseconds."""

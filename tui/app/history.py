@@ -4,10 +4,15 @@ A column of a graph is ten seconds: a graph that moved at every tick would be mo
 the terminal, and five minutes say more than thirty seconds. A bucket without a reading is a gap.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tui.facts.snapshot import Snapshot
+if TYPE_CHECKING:
+    from tui.facts.snapshot import Snapshot
+
 
 BUCKET = 10.0
 """Seconds per column."""

@@ -3,11 +3,15 @@
 Together they take longer to import than everything else of this package.
 """
 
-from functools import lru_cache
+from __future__ import annotations
 
-from tui.facts.finding import Finding
-from tui.facts.machine import DriverError
-from tui.facts.training import EtaWorking, Failure
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.facts.finding import Finding
+    from tui.facts.machine import DriverError
+    from tui.facts.training import EtaWorking, Failure
 
 
 def finding_text(finding: Finding) -> tuple[str, str]:

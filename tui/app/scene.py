@@ -1,15 +1,20 @@
 """What the panels draw from: the newest picture, the short past, and how to draw."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tui.app.follow import LogView
 from tui.app.graphs import PEN, Pen
 from tui.app.history import History
 from tui.app.themes import DARK, Colours, colours_of
-from tui.facts.job import Job
-from tui.facts.machine import Gpu, Owner
-from tui.facts.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tui.facts.job import Job
+    from tui.facts.machine import Gpu, Owner
+    from tui.facts.snapshot import Snapshot
 
 LIVE = frozenset({"starting", "running", "stopping", "stuck", "lost"})
 STALE_AFTER = 5.0

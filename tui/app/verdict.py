@@ -1,6 +1,9 @@
 """The line that answers at a glance: is it training, how long still, is memory tight."""
 
+from __future__ import annotations
+
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 from tui.app.ink import Ink, Line, Span, clipped, joined, line
 from tui.app.late import finding_text
@@ -8,11 +11,13 @@ from tui.app.scene import LIVE, Scene, is_stale, is_tight
 from tui.app.widgets.findings import finding_ink, finding_mark, sorted_findings
 from tui.app.widgets.jobs import job_mark
 from tui.app.widgets.training import job_name
-from tui.facts.job import Job
 from tui.text.names import STAGES, state_or_ending
 from tui.text.outside import outside
 from tui.text.translate import tr
 from tui.text.units import age, clock, duration, percent, size
+
+if TYPE_CHECKING:
+    from tui.facts.job import Job
 
 
 def verdict(scene: Scene, cells: int, zone: tzinfo | None = None) -> Line:

@@ -1,10 +1,16 @@
 """Short names for every code of the facts: what a table cell or a label says."""
 
-from tui.facts.finding import Level
-from tui.facts.job import Ending, JobKind, JobState, MemberRole
-from tui.facts.machine import Evidence, ProcessKind, ProcessState, ThrottleReason
-from tui.facts.training import Stage
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tui.text.translate import tr, tr_noop
+
+if TYPE_CHECKING:  # the screen says these words before it needs any fact
+    from tui.facts.finding import Level
+    from tui.facts.job import Ending, JobKind, JobState, MemberRole
+    from tui.facts.machine import Evidence, ProcessKind, ProcessState, ThrottleReason
+    from tui.facts.training import Stage
 
 STATES: dict[JobState, str] = {
     "starting": tr_noop("starting"),

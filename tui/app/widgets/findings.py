@@ -1,14 +1,20 @@
 """What was found, the gravest first, with what to do about it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tui.app.graphs import Pen
 from tui.app.ink import Drawing, Ink, Line, Span, line
 from tui.app.late import finding_text
 from tui.app.scene import Scene
 from tui.app.widgets.panel import Panel
-from tui.facts.finding import Finding, Level
 from tui.text.cells import width, wrap
 from tui.text.names import LEVELS
 from tui.text.translate import tr, tr_noop
+
+if TYPE_CHECKING:
+    from tui.facts.finding import Finding, Level
 
 ORDER: tuple[Level, ...] = ("danger", "warning", "advice", "info")
 _INKS: dict[Level, Ink] = {"danger": "bad", "warning": "warn", "advice": "accent", "info": "dim"}

@@ -1,16 +1,22 @@
 """The cards: one line each where room is short, a card with graphs where there is plenty."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tui.app.graphs import Pen, bar, columns_of, graph, spark
 from tui.app.history import BUCKET
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line, line_width, spread
 from tui.app.late import driver_text, short_gpu_name
 from tui.app.scene import Scene, is_stale, is_tight, memory_share
 from tui.app.widgets.panel import Panel
-from tui.facts.machine import Gpu
-from tui.facts.snapshot import Snapshot
 from tui.text.cells import clean, cut_middle, wrap
 from tui.text.translate import tr, tr_noop
 from tui.text.units import age, percent, size, sizes, temperature, watts
+
+if TYPE_CHECKING:
+    from tui.facts.machine import Gpu
+    from tui.facts.snapshot import Snapshot
 
 _HOT = 84.0
 

@@ -1,17 +1,22 @@
 """The jobs: what runs, what it came to, and what others have started."""
 
+from __future__ import annotations
+
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 from tui.app.graphs import Pen
 from tui.app.ink import Drawing, Ink, Line, Span, cell, clipped, line
 from tui.app.scene import LIVE, Scene
 from tui.app.widgets.panel import Panel
 from tui.app.widgets.training import job_name
-from tui.facts.job import Job
 from tui.text.cells import fit, width
 from tui.text.names import state_or_ending
 from tui.text.translate import tr, tr_noop
 from tui.text.units import clock, percent
+
+if TYPE_CHECKING:
+    from tui.facts.job import Job
 
 
 class JobsPanel(Panel):

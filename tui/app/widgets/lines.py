@@ -1,6 +1,9 @@
 """The single lines around the panels: head, verdict, host, foot."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
@@ -9,10 +12,12 @@ from tui.app.ink import Drawing, Ink, Line, Span, clipped, joined, line, line_wi
 from tui.app.scene import Scene
 from tui.app.verdict import verdict
 from tui.app.widgets.panel import Panel
-from tui.facts.machine import Disk, Host
 from tui.text.cells import clean, width
 from tui.text.translate import tr
 from tui.text.units import cpus, size, sizes
+
+if TYPE_CHECKING:
+    from tui.facts.machine import Disk, Host
 
 _SHARED_MEMORY = "/dev/shm "  # noqa: S108  # its name, nothing is put there
 _LOW_DISK = 0.10

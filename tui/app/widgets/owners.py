@@ -1,15 +1,21 @@
 """Who holds the memory of the cards, with a row for what no visible process explains."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tui.app.ink import Drawing, Ink, Line, Span, cell, clipped, line
 from tui.app.late import command_text
 from tui.app.scene import Scene
 from tui.app.widgets.panel import Panel
-from tui.facts.machine import Gpu, Owner
 from tui.text.cells import width
 from tui.text.names import EVIDENCE, PROCESS_KINDS, PROCESS_STATES
 from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop
 from tui.text.units import size
+
+if TYPE_CHECKING:
+    from tui.facts.machine import Gpu, Owner
 
 _NORMAL = frozenset({"running", "sleeping", "unknown"})
 

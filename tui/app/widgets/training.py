@@ -1,22 +1,27 @@
 """The training in focus: stage, bar, time left with its working, speed in both units, loss."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from datetime import tzinfo
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tui.app.graphs import Pen, bar, columns_of, graph, scaled, spark
 from tui.app.ink import EMPTY, Drawing, Ink, Line, Span, cell, clipped, joined, line
 from tui.app.late import eta_working_text, failure_text
 from tui.app.scene import LIVE, Scene
 from tui.app.widgets.panel import Panel
-from tui.facts.job import Job
-from tui.facts.training import Progress, Stage
 from tui.text.cells import cut, width, wrap
 from tui.text.names import STAGES, state_or_ending
 from tui.text.outside import outside
 from tui.text.translate import tr, tr_noop
 from tui.text.units import clock, duration, number, percent, rate
+
+if TYPE_CHECKING:
+    from tui.facts.job import Job
+    from tui.facts.training import Progress, Stage
 
 _STOPS: tuple[Stage, ...] = ("import", "dataset", "tokenize", "load", "prepare", "train", "save", "ended")
 """The stages that a run passes, in their order; the rest are parts of ``train``."""
