@@ -118,6 +118,59 @@ def test_a_rank_that_the_kernel_killed_for_memory() -> None:
     assert (failure.kind, failure.rank) == ("host_oom", 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "rank"),
+    [
+        ("v4-2rank-oom", "cuda_oom", 1),
+        ("v4-2rank-both-oom", "cuda_oom", 0),
+        ("v4-2rank-killed", "killed", 1),
+        ("v4-config-no-dataset", "config", None),
+    ],
+)
+def test_the_root_cause_under_torchrun_is_the_rank_that_failed_first(
+    name: str, kind: FailureKind, rank: int | None
+) -> None:
+    result, failure = ending(replace(RECORD, exit=ERROR), facts_of(log_bytes(name)), EMPTY)
+    assert result == "failed"
+    assert failure is not None
+    assert (failure.kind, failure.rank) == (kind, rank)
+
+
+@pytest.mark.parametrize("name", ["v4-torchrun-sigterm-agent", "v4-single-interrupted", "v5-sigint"])
+def test_a_signal_that_somebody_else_sent_is_told_though_the_launcher_exits_with_a_code(name: str) -> None:
+    result, failure = ending(replace(RECORD, exit=ERROR), facts_of(log_bytes(name)), EMPTY)
+    assert result == "failed"
+    assert failure is not None
+    assert failure.kind == "killed"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            "[rank0]:[E1129 14:42:17.823 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation"
+            " timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800011 milliseconds"
+            " before timing out.\nterminate called after throwing an instance of 'c10::DistBackendError'\n",
+            "nccl",
+        ),
+        (
+            "Traceback (most recent call last):\n"
+            '  File "/x/torch/distributed/elastic/agent/server/api.py", line 711, in run\n'
+            "    result = self._invoke_run(role)\n"
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network"
+            " address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in"
+            " use\n",
+            "port",
+        ),
+    ],
+)
+def test_a_failure_between_the_ranks(text: str, kind: FailureKind) -> None:
+    result, failure = ending(replace(RECORD, exit=ERROR), facts_of(text.encode()), EMPTY)
+    assert result == "failed"
+    assert failure is not None
+    assert failure.kind == kind
+
+
 def test_a_failure_of_another_kind_is_not_blamed_on_a_neighbours_memory() -> None:
     record = replace(RECORD, exit=ERROR, oom_kills_start=0, oom_kills_end=5)
     _, failure = ending(record, facts_of(log_bytes("v4-oom-forward")), EMPTY)

@@ -260,3 +260,68 @@ def test_a_job_that_will_not_die_is_stuck_and_named(jobs: Yard) -> None:
     assert record.stop is not None
     assert record.stop.left == ()
     assert QUICK.kill <= (record.stop.seconds or 0)
+
+
+def _changed_package(place: Path, changes: dict[str, tuple[str, str]]) -> Path:
+    """A copy of the package in which a text of some files is replaced by another."""
+    shutil.copytree(PACKAGE, place / "tui", ignore=shutil.ignore_patterns("__pycache__", "locales"))
+    for name, (before, after) in changes.items():
+        path = place / "tui" / name
+        text = path.read_text()
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after))
+    return place
+
+
+def test_a_kernel_that_gives_no_handles_is_told_in_the_report(
+    jobs: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = (
+        '        if hasattr(os, "pidfd_open"):\n',
+        "        raise OSError(errno.ENOSYS, 'no handles')\n",
+    )
+    site = _changed_package(tmp_path / "site", {"jobs/stopper.py": (refusing[0], refusing[1] + refusing[0])})
+    monkeypatch.setattr(client, "_import_paths", lambda: [site])
+    job = jobs.start("stubborn")
+    record = job.stop()
+    assert job.survivors() == set()
+    assert record.stop is not None
+    # SIGINT is ignored and not sent; SIGTERM, SIGCONT and SIGKILL are.
+    assert record.stop.unsure == 3
+
+
+def test_what_a_stop_cannot_end_is_named_with_its_ports_and_cards(
+    jobs: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keeper whose signals reach nobody, as those to a process that hangs in a driver."""
+    deaf = (
+        "        refusal = self.refusal(target.pid, descends=descends)\n",
+        "        return SendResult('denied')\n",
+    )
+    card = ("        return minors(self.open_files(pid), prefix)\n", "        return frozenset({3})\n")
+    changes = {
+        "jobs/stopper.py": (deaf[0], deaf[1] + deaf[0]),
+        "collect/proc.py": (card[0], card[1] + card[0]),
+    }
+    site = _changed_package(tmp_path / "site", changes)
+    monkeypatch.setattr(client, "_import_paths", lambda: [site])
+    code = (
+        "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen();"
+        "print(s.getsockname()[1], flush=True); time.sleep(600)"
+    )
+    job = jobs.run((sys.executable, "-I", "-S", "-c", code))
+    port = int(wait_until(lambda: job.found.folder.log.read_text().strip(), 10, "the port"))
+    main = job.record().main
+    assert main is not None
+    request_stop(job.found.folder, "force")
+    record = wait_stopped(job.found.folder, lambda _: None, time.monotonic() + 20)
+    try:
+        assert record.state == "stuck"
+        assert record.stop is not None
+        assert [member.pid for member in record.stop.left] == [main.pid]
+        assert (record.stop.ports_open, record.stop.devices_held) == ((port,), (3,))
+    finally:
+        os.kill(main.pid, signal.SIGKILL)
+    ended = wait_until(lambda: (r := job.record()).state == "ended" and r, 10, "ended after all")
+    assert ended.stop is not None
+    assert (ended.stop.left, ended.stop.ports_open, ended.stop.devices_held) == ((), (), ())

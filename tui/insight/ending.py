@@ -128,6 +128,9 @@ def _failure(record: JobRecord, status: ExitStatus, log: RunLog) -> Failure:
         return log.failure
     if signal_number is not None:
         return Failure("killed", log.stage, None, _signal_name(signal_number))
+    if log.interrupted:
+        # Somebody signalled torchrun or pressed Ctrl-C; the launcher above tells it by its own exit code.
+        return Failure("killed", log.stage, None, "")
     return Failure("other", log.stage, None, record.error or "")
 
 
