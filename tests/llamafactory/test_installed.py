@@ -9,6 +9,7 @@ from support.fake_prefix import add_distribution, add_package, make_prefix, site
 from tui.llamafactory.installed import (
     PACKAGES,
     find_package,
+    installed_versions,
     package_versions,
     script_interpreter,
     site_folders,
@@ -119,3 +120,16 @@ def test_the_interpreter_of_a_script(tmp_path: Path, lines: str, interpreter: st
     script = tmp_path / "llamafactory-cli"
     script.write_text(lines)
     assert script_interpreter(script) == (Path(interpreter) if interpreter else None)
+
+
+def test_what_conda_leaves_counts_too(tmp_path: Path) -> None:
+    site = site_of(make_prefix(tmp_path / "env"))
+    egg = site / "deepspeed-0.16.9-py3.11.egg-info"
+    egg.mkdir()
+    (egg / "PKG-INFO").write_text("Version: 0.16.9\n")
+    (site / "liger_kernel-0.6.0-py3.11.egg-info").write_text("Version: 0.6.0\n")
+    (site / "no-version.egg-info").mkdir()
+    (site / "empty-1.0.egg-info").mkdir()
+    found = installed_versions([site])
+    assert (found["deepspeed"], found["liger_kernel"]) == ("0.16.9", "0.6.0")
+    assert not {"no", "empty"} & found.keys()

@@ -118,13 +118,15 @@ def _base_prefix(prefix: Path) -> Path | None:
 
 
 def _distributions(site: Path) -> Iterator[tuple[str, str]]:
+    """Names in small letters with underscores; conda leaves ``NAME-VERSION-pyX.Y.egg-info`` of some."""
     for entry in _entries(site):
-        if not entry.name.endswith(".dist-info"):
-            continue
-        name, dash, version = entry.name.removesuffix(".dist-info").partition("-")
-        name = name.replace(".", "_").replace("-", "_").lower()
-        if dash and is_file(entry / "METADATA"):
-            yield name, version
+        stem, ending = entry.stem, entry.suffix
+        name, _, version = stem.partition("-")
+        is_wheel = ending == ".dist-info" and is_file(entry / "METADATA")
+        is_egg = ending == ".egg-info" and (is_file(entry) or is_file(entry / "PKG-INFO"))
+        version = version.partition("-py")[0] if is_egg else version
+        if version and (is_wheel or is_egg):
+            yield name.replace(".", "_").replace("-", "_").lower(), version
 
 
 def _editable_parents(site: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from tui.llamafactory.json_file import JsonFileError, JsonProblem, read_json_fil
 from tui.llamafactory.safetensors import read_header
 from tui.llamafactory.weights import read_model as read_weights
 
-_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_TOKENIZERS = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model", "*.tiktoken", "tokenization_*.py")
 _TOKENIZER_LIMIT = 16 << 20
 _NEW_TOKENIZER = "TokenizersBackend"
 """The class that transformers 5 writes for any fast tokeniser, and 4 does not know."""
@@ -72,7 +72,7 @@ def read_model_folder(path: Path) -> ModelFolder:
         str(path),
         exists=True,
         config_problem=problem,
-        has_tokenizer=any(is_file(path / name) for name in _TOKENIZERS),
+        has_tokenizer=any(any(path.glob(pattern)) for pattern in _TOKENIZERS),
         needs_transformers_5=_tokenizer_class(path) == _NEW_TOKENIZER,
         facts=read_weights(path),
     )

@@ -269,7 +269,7 @@ OUTPUT: dict[str, Words] = {
     "output_finished": Words(
         tr_noop(
             "{subject} holds a run that came to its end at step {step}. Without more epochs or steps it"
-            " would train nothing and write empty results over the old ones."
+            " would train one step at most, and write new results over the old ones."
         ),
         tr_noop("Choose another output_dir."),
     ),
@@ -279,8 +279,8 @@ OUTPUT: dict[str, Words] = {
     ),
     "nothing_left_to_train": Words(
         tr_noop(
-            "{subject} is at step {step} already and max_steps is {max_steps}: it would train nothing and"
-            " write empty results over the old ones."
+            "{subject} is at step {step} already and max_steps is {max_steps}: it would train one step at"
+            " most, and write new results over the old ones."
         ),
         tr_noop("Choose another output_dir, or raise max_steps."),
     ),

@@ -45,7 +45,7 @@ def test_a_model_that_would_be_downloaded() -> None:
     finding = found(facts(hub=HUB, hub_place=Place("/", 30 * GIB)))["model_not_cached"]
     assert (finding.evidence["size"], finding.evidence["free"]) == (16_000_000_000, 30 * GIB)
     assert not finding.blocks
-    assert "download_too_large" in blockers(facts(hub=HUB, hub_place=Place("/", 10 * GIB)))
+    assert found(facts(hub=HUB, hub_place=Place("/", 10 * GIB)))["download_too_large"].level == "danger"
     assert "model_not_cached_offline" in blockers(facts(hub=replace(HUB, offline=True)))
     assert "model_half_downloaded" in found(facts(hub=replace(HUB, unfinished=True)))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.preflight import blockers, facts, found
 
+from tui.insight.preflight import preflight
 from tui.insight.preflight.facts import Settings
 from tui.llamafactory.known_settings import newest_settings
 
@@ -44,6 +45,10 @@ def test_a_number_in_quotes_is_text(key: str, text: str) -> None:
     assert finding.evidence["text"] == text
 
 
+def test_a_wrong_value_of_something_else_only_warns() -> None:
+    assert not found(facts({"vllm_maxlen": "4096"}))["number_as_text"].blocks
+
+
 def test_any_text_switches_a_flag_on() -> None:
     assert found(facts({"packing": "no"}))["flag_as_text"].blocks
     assert not found(facts({"plot_loss": "yes"}))["flag_as_text"].blocks
@@ -64,8 +69,8 @@ def test_a_word_that_is_not_in_the_list() -> None:
 
 def test_a_secret_is_not_shown_as_evidence() -> None:
     secret = "hf_" + "Ab1" * 12
-    evidence = found(facts({"lora_rank": secret}))["number_as_text"].evidence
-    assert secret not in str(evidence)
+    for key in ("lora_rank", "stage", "template", "packing", secret):
+        assert secret not in str(preflight(facts({key: secret})))
 
 
 def test_json_is_no_trap_where_a_copy_is_read() -> None:

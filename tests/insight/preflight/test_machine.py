@@ -83,6 +83,7 @@ def test_torchrun_without_a_card_starts_nothing() -> None:
 
 def test_more_processes_than_cards() -> None:
     assert blockers(facts(torchrun=True, processes=2)) == {"processes_beyond_cards"}
+    assert blockers(facts({"use_cpu": True}, torchrun=True, processes=2)) == set()
     planned = replace(facts(torchrun=True, processes=2), machine=Machine(2))
     assert found(planned)["launch_by_torchrun"].level == "info"
 
@@ -129,6 +130,8 @@ def test_room_for_checkpoints() -> None:
         facts(full, output_place=Place("/out", 60 * GIB), model=model(4 * GIB))
     )
     assert "disk_too_small" in found(facts(output_place=Place("/out", GIB)))
+    never = {**full, "save_strategy": "no"}
+    assert "disk_too_small" not in found(facts(never, output_place=near, model=model(4 * GIB)))
     saving = {**full, "save_only_model": True}
     assert "disk_too_small" not in found(facts(saving, output_place=near, model=model(4 * GIB)))
 
@@ -139,6 +142,8 @@ def test_a_port_that_is_taken() -> None:
     assert blockers(taken) == {"port_taken"}
     assert blockers(planned) == set()
     assert blockers(replace(taken, torchrun=False)) == set()
+    second = {"MASTER_PORT": "29500", "NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1"}
+    assert blockers(replace(taken, environ=second)) == set()
 
 
 def test_a_space_tears_torchruns_command_apart() -> None:

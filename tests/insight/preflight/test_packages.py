@@ -51,6 +51,11 @@ def test_an_old_version_is_named() -> None:
     assert finding.evidence["version"] == "0.38.1"
 
 
+def test_tensorboard_has_two_names() -> None:
+    assert "package_missing" in found(having({"report_to": "tensorboard"}))
+    assert "package_missing" not in found(having({"report_to": "tensorboard"}, {"tensorboardx": "2.6"}))
+
+
 def test_zero_3_needs_a_newer_bitsandbytes() -> None:
     sharded = Deepspeed("/x", stage=3, gathers=True)
     planned = having({"quantization_bit": 4}, {"bitsandbytes": "0.42.0"}, deepspeed=sharded, torchrun=True)

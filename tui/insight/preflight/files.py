@@ -57,7 +57,7 @@ def _hub(facts: PreflightFacts, hub: HubModel) -> Iterator[Finding]:
     else:
         yield Finding("model_not_cached", "warning", hub.name, evidence)
     if size is not None and free is not None and size > free:
-        yield Finding("download_too_large", "danger", hub.cache, evidence, blocks=True)
+        yield Finding("download_too_large", "danger", hub.cache, evidence)  # the size is a guess
 
 
 def _model(facts: PreflightFacts, model: ModelFolder) -> Iterator[Finding]:

@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from tui.facts.finding import Action, EvidenceValue, Finding, Level
-from tui.facts.secrets import is_secret_name, mask_text
+from tui.facts.secrets import MASK, is_secret_name
 from tui.insight.preflight.facts import PreflightFacts
 from tui.llamafactory.config import TrainingConfig
 
 _SHOWN = 80
 _OFF_WORDS = frozenset({"no", "off", "false", "n", "0", "none", ""})
+_OF_SOMETHING_ELSE = (
+    *("vllm_", "sglang_", "export_", "profiler_", "image_", "video_", "audio_", "generation_", "swanlab_"),
+    *("galore_", "apollo_", "badam_", "ppo_", "pref_", "kto_", "dpo_", "oft_", "freeze_", "ray_", "top_"),
+)
+"""Settings that a training may never look at, so that a wrong value need not end it."""
+
 _RENAMED = {"evaluation_strategy": "eval_strategy", "eval_batch_size": "per_device_eval_batch_size"}
 _STAGES = ("pt", "sft", "rm", "ppo", "dpo", "kto")
 _METHODS = ("lora", "oft", "freeze", "full")
@@ -56,13 +62,15 @@ def _shape(facts: PreflightFacts, key: str) -> Iterator[Finding]:
     if isinstance(value, str) and kind in ("whole", "number"):
         evidence["text"] = _shown(key, value)
         actions = (Action("set", (f"{key}={value}",)),) if _is_number(value) else ()
-        yield Finding("number_as_text", "danger", key, evidence, actions, blocks=True)
+        refused = not key.startswith(_OF_SOMETHING_ELSE)
+        level: Level = "danger" if refused else "warning"
+        yield Finding("number_as_text", level, key, evidence, actions, blocks=refused)
     elif isinstance(value, str) and kind == "flag":
         # Any text is true in Python, also "no".
         means_off = value.strip().lower() in _OFF_WORDS
         evidence["text"] = _shown(key, value)
         action = Action("set", (f"{key}={'false' if means_off else 'true'}",))
-        level: Level = "danger" if means_off else "warning"
+        level = "danger" if means_off else "warning"
         yield Finding("flag_as_text", level, key, evidence, (action,), blocks=means_off)
     elif isinstance(value, bool) and kind == "word":
         word = "no" if value is False else "yes"
@@ -79,7 +87,7 @@ def _word(config: TrainingConfig, key: str, allowed: tuple[str, ...]) -> Iterato
     nearest = get_close_matches(str(value)[:_SHOWN], allowed, n=1)
     evidence: dict[str, EvidenceValue] = {
         "key": key,
-        "value": mask_text(str(value)[:_SHOWN]),
+        "value": str(value)[:_SHOWN],
         "allowed": ", ".join(allowed),
     }
     actions = tuple(Action("set", (f"{key}={word}",)) for word in nearest)
@@ -95,4 +103,4 @@ def _is_number(text: str) -> bool:
 
 
 def _shown(key: str, value: str) -> str:
-    return "***" if is_secret_name(key) else mask_text(value[:_SHOWN])
+    return MASK if is_secret_name(key) else value[:_SHOWN]

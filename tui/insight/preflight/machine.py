@@ -62,7 +62,7 @@ def _processes(facts: PreflightFacts) -> Iterator[Finding]:
     elif facts.torchrun and processes is not None:
         forced = forces_torchrun(facts.environ)
         evidence = {"processes": processes, "cards": cards, "forced": forced}
-        if 0 < cards < processes:
+        if 0 < cards < processes and not _asks_for_cpu(facts):
             yield Finding("processes_beyond_cards", "danger", "NPROC_PER_NODE", evidence, blocks=True)
         else:
             yield Finding("launch_by_torchrun", "info", "", evidence)
@@ -160,7 +160,9 @@ def checkpoint_size(facts: PreflightFacts) -> int | None:
     weights = facts.model.size if facts.model is not None else 0
     if not weights or facts.config.text("finetuning_type") != "full":
         return None
-    only_model = facts.config.flag("save_only_model") is True
+    plan = schedule(facts.config.values)
+    saves_state = plan.save_steps is not None or plan.save_epochs
+    only_model = facts.config.flag("save_only_model") is True or not saves_state
     return weights if only_model else weights + weights // 2 * OPTIMIZER_BYTES
 
 
@@ -197,7 +199,8 @@ def _port(facts: PreflightFacts) -> Iterator[Finding]:
     written = facts.environ.get("MASTER_PORT", "")
     if not facts.torchrun or not (written.isascii() and written.isdigit() and len(written) < 6):
         return
-    if int(written) in facts.machine.ports_taken:
+    is_first_node = facts.environ.get("NODE_RANK", "0") == "0"
+    if is_first_node and int(written) in facts.machine.ports_taken:
         yield Finding("port_taken", "danger", "MASTER_PORT", {"port": int(written)}, blocks=True)
 
 

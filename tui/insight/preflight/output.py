@@ -95,6 +95,8 @@ def _resumed(facts: PreflightFacts, output: OutputFacts) -> Iterator[Finding]:
 
 
 def _nothing_left(facts: PreflightFacts, path: str, step: int) -> Finding:
-    """It would train nothing, end with exit code 0 and write new, empty results over the old ones."""
+    """It would train nothing (one step more, where the last one did not end an epoch), end with exit code
+    0 and write new results over the old ones.
+    """
     evidence: dict[str, EvidenceValue] = {"step": step, "max_steps": facts.config.max_steps}
     return Finding("nothing_left_to_train", "danger", path, evidence, blocks=True)

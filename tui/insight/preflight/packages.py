@@ -25,7 +25,8 @@ _BY_SWITCH = {
     "deepspeed": "deepspeed",
 }
 _FOR_PREDICTION = ("jieba", "nltk", "rouge_chinese")
-_TRACKERS = frozenset({"wandb", "swanlab", "tensorboard", "mlflow", "trackio"})
+_TRACKERS = frozenset({"wandb", "swanlab", "tensorboard", "trackio"})
+_TENSORBOARDS = frozenset({"tensorboard", "tensorboardx"})
 _PREQUANTIZED = {"gptq": Requirement("gptqmodel", ">=2.0.0"), "awq": Requirement("autoawq")}
 _ON_THE_FLY = {"hqq": Requirement("hqq"), "eetq": Requirement("eetq")}
 
@@ -55,6 +56,8 @@ def _wanted(facts: PreflightFacts, installed: Installed) -> Iterator[tuple[str, 
     yield from _for_quantization(facts)
     reports = values.get("report_to")
     for tracker in reports if isinstance(reports, list) else [reports]:
+        if tracker == "tensorboard" and _TENSORBOARDS & installed.versions.keys():
+            continue
         if trains(facts.config) and isinstance(tracker, str) and tracker in _TRACKERS:
             yield "report_to", Requirement(tracker)
 
