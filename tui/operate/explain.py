@@ -23,7 +23,8 @@ from tui.insight.resume import resume, resume_findings
 from tui.insight.settings_facts import setting_facts, setting_findings
 from tui.insight.trouble import log_findings
 from tui.llamafactory.schedule import schedule
-from tui.operate.run_files import JOB_RECORD, RunFiles, deepspeed_settings, read_run
+from tui.operate.deepspeed_settings import deepspeed_settings
+from tui.operate.run_files import JOB_RECORD, RunFiles, read_run
 
 _POINTS = 400
 _ALIVE = 120.0
@@ -59,7 +60,7 @@ def _explained(path: Path, now: float) -> Iterator[tuple[ExplainedRun, tuple[Fin
         return
     files = read_run(path)
     for number, log in enumerate(files.earlier, 1):
-        alone = replace(files, output=None, changed_at=None)
+        alone = replace(files, output=None, config=None, changed_at=None)
         run, findings = _run(alone, log, f"{path}#{number}", now)
         # A later run wrote to the same file, so this one is over.
         yield replace(run, state="ended"), findings

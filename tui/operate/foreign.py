@@ -19,11 +19,11 @@ from tui.insight.eta import progress
 from tui.llamafactory.config import TrainingConfig, load_config, resolve
 from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
+from tui.operate.deepspeed_settings import deepspeed_settings
 from tui.operate.foreign_log import ForeignLog
 from tui.operate.identify import Population
 from tui.operate.ports import PortFinder
 from tui.operate.run_facts import RunFacts
-from tui.operate.run_files import deepspeed_settings
 
 _HEADS = frozenset({"main", "wrapper", "service"})
 _TICKS = os.sysconf("SC_CLK_TCK")

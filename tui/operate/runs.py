@@ -22,9 +22,9 @@ from tui.llamafactory.follow import LogFollower
 from tui.llamafactory.output import read_output
 from tui.llamafactory.schedule import schedule
 from tui.llamafactory.trainer_log import TrainerLogFollower, with_trainer_log
+from tui.operate.deepspeed_settings import deepspeed_settings
 from tui.operate.ports import PortFinder
 from tui.operate.run_facts import RunFacts
-from tui.operate.run_files import deepspeed_settings
 
 _Table = Mapping[int, ProcessStat]
 
