@@ -17,7 +17,7 @@ from tui.collect.processes import STATES, ProcessReader
 from tui.facts.unknown import Unknown
 
 SLEEP = "import sys; sys.stdin.read()"
-SECRET = "hf_abcdefghijklmnopqrstuvwxyz"  # noqa: S105  (made up)
+SECRET = "hf_abcdefghijklmnopqrstuvwxyz"  # made up
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T | None | bool], seconds: float, what: str) -> T:
+def wait_until(condition: Callable[[], T | bool | None], seconds: float, what: str) -> T:
     """The first truthy value of ``condition``, asked every 20 ms.
 
     Raises:
