@@ -180,6 +180,21 @@ def test_the_deepspeed_file_that_is_really_used(tmp_path: Path) -> None:
     assert facts["batch_per_device"] == 8, "the file says so, whatever the training config says"
 
 
+def test_a_run_that_failed_early_is_not_mixed_with_the_one_before_it(tmp_path: Path) -> None:
+    shutil.copy(LOGS / "v4-trainer_log.jsonl", tmp_path / "trainer_log.jsonl")
+    shutil.copy(LOGS / "v4-oom-load.log", tmp_path / "train.log")
+    history(tmp_path, 90)
+    run, _ = one(tmp_path)
+    assert run.progress is not None
+    assert (run.ending, run.progress.step, run.coverage.first_update) == ("failed", None, False)
+    (tmp_path / "train.log").unlink()
+    (tmp_path / "trainer_state.json").unlink()
+    shutil.copy(LOGS / "v4-stdout.log", tmp_path / "train.log")
+    run, _ = one(tmp_path)
+    assert run.progress is not None
+    assert (run.ending, run.progress.step) == ("finished", 45)
+
+
 def test_a_job_folder_is_what_its_keeper_recorded(tmp_path: Path) -> None:
     folder = create_folder(tmp_path, "lora", 1_700_000_000.0, "3f2a77")
     shutil.copy(LOGS / "v4-oom-forward.log", folder.log)

@@ -42,6 +42,8 @@ def read_segments(path: Path) -> tuple[tuple[LogEntry, ...], ...]:
 def joined(log: RunLog, entries: Sequence[LogEntry]) -> RunLog:
     """A console log, or what little there is of one, with the same run's ``trainer_log.jsonl``."""
     if log.plan.total_steps is None and log.step is None:
+        if not log.metrics and not says_nothing(log):
+            return log  # it never came to train: the lines are of a run before it
         told = of_entries(entries)
         return replace(
             told,
@@ -88,6 +90,8 @@ def with_history(log: RunLog, output: OutputFacts) -> RunLog:
     if history is None:
         return log
     if log.plan.total_steps is None and log.step is None:
+        if not log.metrics and not says_nothing(log):
+            return log
         return replace(
             log,
             stage="train",
