@@ -150,8 +150,9 @@ def test_a_signal_that_somebody_else_sent_is_told_though_the_launcher_exits_with
         (
             (
                 "[rank0]:[E1129 14:42:17.823 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective"
-                " operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800011 milliseconds"
-                " before timing out.\nterminate called after throwing an instance of 'c10::DistBackendError'\n"
+                " operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for"
+                " 1800011 milliseconds before timing out.\n"
+                "terminate called after throwing an instance of 'c10::DistBackendError'\n"
             ),
             "nccl",
         ),
@@ -161,8 +162,8 @@ def test_a_signal_that_somebody_else_sent_is_told_though_the_launcher_exits_with
                 '  File "/x/torch/distributed/elastic/agent/server/api.py", line 711, in run\n'
                 "    result = self._invoke_run(role)\n"
                 "torch.distributed.DistNetworkError: The server socket has failed to listen on any local"
-                " network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in"
-                " use\n"
+                " network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address"
+                " already in use\n"
             ),
             "port",
         ),
