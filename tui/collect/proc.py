@@ -287,7 +287,7 @@ class Proc:
 def parse_stat(data: bytes, page: int) -> ProcessStat | None:
     """One ``/proc/PID/stat`` line. The name in brackets may hold anything, brackets too."""
     opening, closing = data.find(b"("), data.rfind(b")")
-    rest = data[closing + 1 :].split()
+    rest = data[closing + 1 :].split(None, 22)  # what is behind is not needed
     try:
         return ProcessStat(
             pid=int(data[:opening]),
