@@ -10,6 +10,7 @@ from tui.facts.training import (
     Bar,
     Checkpoint,
     EtaWorking,
+    Failure,
     MetricPoint,
     OutputFacts,
     Pause,
@@ -231,3 +232,12 @@ def test_a_trial_tells_what_the_whole_plan_would_take() -> None:
     assert trial.eta < 100, "its own end"
     whole = progress(log, None, Schedule(epochs=3.0), now=100.0)
     assert (whole.full_total, whole.full_seconds) == (None, None)
+
+
+def test_the_final_state_of_an_older_run_is_not_taken() -> None:
+    output = OutputFacts("out", exists=True, global_step=90, max_steps=90, trainer_state_at=500.0)
+    failure = Failure("cuda_oom", "load", None, "")
+    failed = RunLog(stage="load", seen=("start", "import", "load"), failure=failure)
+    assert progress(failed, output, ended=True).step is None
+    assert progress(RunLog(began_at=600.0), output, ended=True).step is None
+    assert progress(RunLog(began_at=400.0), output, ended=True).step == 90

@@ -71,7 +71,7 @@ def progress(
     """
     stage: Stage = "ended" if ended else _stage(log, output)
     step, total, source = log.step, log.plan.total_steps, log.source
-    if step is None and ended and output is not None and output.global_step is not None:
+    if step is None and ended and output is not None and _wrote_final_state(log, output):
         step, total, source = output.global_step, output.max_steps, "trainer_state"
     age = max(0.0, now - log.changed_at) if now is not None and log.changed_at is not None else None
     times = _times(log, output, started_at)
@@ -107,6 +107,15 @@ def progress(
     if result.full_total is not None and seconds is not None:
         result = replace(result, full_seconds=result.full_total * seconds)
     return replace(result, unknown=_unknown(result, ended=ended))
+
+
+def _wrote_final_state(log: RunLog, output: OutputFacts) -> bool:
+    """Whether the state in the folder is of this run, and not what an older one left there."""
+    if output.global_step is None or ("train" not in log.seen and (log.failure or log.interrupted)):
+        return False
+    if log.began_at is None or output.trainer_state_at is None:
+        return True
+    return output.trainer_state_at >= log.began_at - 1
 
 
 def _stage(log: RunLog, output: OutputFacts | None) -> Stage:
