@@ -262,6 +262,14 @@ async def test_a_service_says_what_its_stop_means() -> None:
         assert "loses the connection" in opened.text
 
 
+async def test_the_choices_are_in_sight_however_many_processes_there_are() -> None:
+    members = tuple(replace(job().members[0], pid=5000 + at) for at in range(40))
+    async with open_screen(replace(one_gpu(), jobs=(job(members=members),)), size=(60, 18)) as opened:
+        await opened.press("X")
+        assert "Cancel: let it run on" in opened.text
+        assert "End it by force" in opened.text
+
+
 async def test_read_only_blocks_keys_palette_and_footer() -> None:
     async with open_screen(options=Options(readonly=True)) as opened:
         assert "read only" in opened.text

@@ -19,14 +19,17 @@ def opened(terminal: Terminal) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize(("size", "colours"), [((80, 24), ""), ((160, 45), "truecolor")])
+@pytest.mark.parametrize(
+    ("size", "colours", "keys"),
+    [((80, 24), "", SESSION), ((160, 45), "truecolor", ("X", "\x1b", "2", "j", "\x1b", "L", "T"))],
+)
 def test_with_and_without_the_frame_diff_the_screens_are_equal(
-    play: Play, size: tuple[int, int], colours: str
+    play: Play, size: tuple[int, int], colours: str, keys: tuple[str, ...]
 ) -> None:
     columns, lines = size
     diffed = opened(play("--still", columns=columns, lines=lines, COLORTERM=colours))
     plain = opened(play("--still", "--plain", columns=columns, lines=lines, COLORTERM=colours))
-    for key in ("", *SESSION):
+    for key in ("", *keys):
         for terminal in (diffed, plain):
             terminal.type(key)
         for terminal in (diffed, plain):
@@ -67,13 +70,18 @@ def test_a_resize_gives_the_screen_of_the_new_size(play: Play) -> None:
     terminal = opened(play("--still", columns=80, lines=24))
     terminal.resize(160, 45)
     terminal.wait_for(lambda text: "╮" in text, 10, "boxes around the panels")
-    terminal.settle()
+    terminal.wait_for(shows_log, 10, "the log panel has looked for its file")
     fresh = opened(play("--still", columns=160, lines=45))
+    fresh.wait_for(shows_log, 10, "there, too")
     assert terminal.text == fresh.text
     terminal.resize(60, 20)
     terminal.wait_for(lambda text: "╮" not in text, 10, "rules instead of boxes")
     terminal.resize(50, 10)
     terminal.wait_for(lambda text: "too small" in text, 10, "one sentence")
+
+
+def shows_log(text: str) -> bool:
+    return "The log cannot be read" in text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tui.app.options import Options, prefers_ascii
 from tui.app.scene import Scene
 from tui.app.widgets.training import job_name
 from tui.text.outside import outside
-from tui.text.translate import tr, tr_plural
+from tui.text.translate import set_language, tr, tr_plural
 
 if TYPE_CHECKING:
     from tui.demo.stage import Stage
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def open_screen(options: Options) -> int:
     """Open it and stay until it is left; the exit code."""
     if prefers_ascii(os.environ, sys.stderr.encoding):
-        options = replace(options, ascii=True)
+        # What cannot draw a line cannot write Chinese either.
+        options = replace(options, ascii=True, language="en")
+        set_language("en")
     with ExitStack() as closing:
         feed, desk = _demo(options, closing) if options.demo else _machine(options)
         closing.callback(feed.close)

@@ -95,6 +95,8 @@ class SheetPanel(Panel):
         sheet = cast("Sheet", self.screen)
         said = list(sheet.sentences(scene, width))
         choices = sheet.choices(scene)
+        if height:
+            said = said[: max(1, height - len(choices) - 1)]  # the choices are never out of sight
         lines = [*said, EMPTY, *[_choice_line(choice, width) for choice in choices]]
         rows = [*[None] * (len(said) + 1), *[choice.name for choice in choices]]
         return Drawing(sheet.title_text(), lines, rows=rows)
