@@ -1,5 +1,6 @@
 """From a request to a job that is ready to start."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from support.fake_prefix import make_prefix
 
 from tui.facts.errors import LlamaherdError
-from tui.operate.launch import StartRequest, Trial, prepare, understand
+from tui.operate.launch import StartRequest, Trial, find_configs, prepare, shipped_configs, understand
 from tui.operate.settings import Settings
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
@@ -77,3 +78,20 @@ def test_a_start_refuses_what_torchrun_would_tear_apart(tmp_path: Path) -> None:
         prepare(request, Settings(), forced)
     assert raised.value.code == "command_space_in_path"
     assert prepare(request, Settings(), ENVIRON).torchrun is False
+
+
+def test_configs_to_offer(tmp_path: Path) -> None:
+    own = write_config(tmp_path)
+    (tmp_path / "configs").mkdir()
+    second = write_config(tmp_path / "configs")
+    (tmp_path / "configs" / "settings.yaml").touch()
+    board = []
+    for name, changed in (("old", 1), ("new", 2)):
+        folder = tmp_path / "saves" / "Qwen" / "lora" / name
+        folder.mkdir(parents=True)
+        (folder / "training_args.yaml").touch()
+        os.utime(folder / "training_args.yaml", (changed, changed))
+        board.append(folder / "training_args.yaml")
+    offered = find_configs(tmp_path)
+    assert offered[:4] == (own, second, board[1], board[0])
+    assert all(path.parent == shipped_configs() for path in offered[4:])

@@ -20,6 +20,7 @@ from tui.operate.settings import Settings
 from tui.operate.trial import trial_overrides
 
 CONFIG_PATTERNS = ("*.yaml", "*.yml")
+_WEBUI_CONFIGS = "saves/*/*/*/training_args.yaml"  # model, method, name
 _DEVICE_NODES = "nvidia[0-9]*"
 _SHOWN = 200
 
@@ -112,12 +113,27 @@ def start(launch: Launch, root: Path) -> FoundJob:
 
 
 def find_configs(cwd: Path, limit: int = 200) -> tuple[Path, ...]:
-    """Training configs to offer: in ``cwd`` and its ``configs``, then the ones that came along."""
-    folders = (cwd, cwd / "configs", shipped_configs())
-    found = (
-        path for folder in folders for pattern in CONFIG_PATTERNS for path in sorted(folder.glob(pattern))
-    )
+    """Training configs to offer: in ``cwd`` and its ``configs``, then those that the WebUI has written
+    below ``saves``, the newest first, then the ones that came along.
+    """
+    found = [
+        *_configs_in(cwd),
+        *_configs_in(cwd / "configs"),
+        *sorted(cwd.glob(_WEBUI_CONFIGS), key=_changed_at, reverse=True),
+        *_configs_in(shipped_configs()),
+    ]
     return tuple(path for path in dict.fromkeys(found) if not path.name.startswith("settings."))[:limit]
+
+
+def _configs_in(folder: Path) -> list[Path]:
+    return [path for pattern in CONFIG_PATTERNS for path in sorted(folder.glob(pattern))]
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def shipped_configs() -> Path:
