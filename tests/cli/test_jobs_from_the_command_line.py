@@ -1,8 +1,6 @@
 """start, status, jobs, logs and stop on real processes."""
 
 import json
-import os
-import pty
 import subprocess
 from pathlib import Path
 
@@ -58,11 +56,11 @@ def test_a_stop_asks_and_takes_no_for_an_answer(herd: Herd, project: Path) -> No
     write_config(project)
     job = herd.start("train.yaml", cwd=project)
     herd.wait_for_step(job, 3)
-    refused = _typed(herd, project, "stop", job, answer="n\n")
+    refused = herd.typed("stop", job, cwd=project, answer="n\n")
     assert refused[0] == 3
     assert "lost" in refused[1]
     assert herd.job(job)["state"] == "running"
-    assert _typed(herd, project, "stop", job, answer="y\n")[0] == 0
+    assert herd.typed("stop", job, cwd=project, answer="y\n")[0] == 0
     assert herd.job(job)["ending"] == "stopped"
 
 
@@ -158,25 +156,3 @@ def test_a_killed_keeper_is_replaced_and_said(herd: Herd, project: Path) -> None
     assert (stopped["job"]["ending"], stopped["left"]) == ("stopped", [])
     assert stopped["job"]["stop"]["unverified"] is True
     wait_until(lambda: not herd.processes_of(job), 10, "nothing of the job is left")
-
-
-def _typed(herd: Herd, cwd: Path, *words: str, answer: str) -> tuple[int, str]:
-    """The exit code and the words of a command at a real terminal, where ``answer`` is typed."""
-    terminal, inside = pty.openpty()
-    with subprocess.Popen(
-        ["llamaherd", *words], cwd=cwd, env=dict(herd.environment), stdin=inside, stdout=inside, stderr=inside
-    ) as process:
-        os.close(inside)
-        os.write(terminal, answer.encode())
-        said = bytearray()
-        while True:
-            try:
-                data = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not data:
-                break
-            said += data
-        code = process.wait(60)
-    os.close(terminal)
-    return code, said.decode(errors="replace")

@@ -42,10 +42,10 @@ def codes(pid: int, shell_pid: int) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (f"{SLEEP} && /usr/bin/shutdown", ["shutdown"]),
-        (f"{SLEEP}; shutdown", ["shutdown"]),
+        (f"{SLEEP} && /no/such/shutdown", ["shutdown"]),
+        (f"{SLEEP}; /no/such/shutdown", ["shutdown"]),
         (f"while true; do {SLEEP}; done", ["loop"]),
-        (f"for n in 1 2 3; do {SLEEP}; done; poweroff", ["shutdown", "loop"]),
+        (f"for n in 1 2 3; do {SLEEP}; done; /no/such/poweroff", ["shutdown", "loop"]),
         (f"{SLEEP}\nllamafactory-cli train b.yaml", ["next_run"]),
         (f"true; {SLEEP}; true # then shutdown", []),
         (f"{SLEEP}; echo no-shutdown-today", []),
@@ -57,7 +57,7 @@ def test_a_line_given_to_a_shell(tmp_path: Path, line: str, expected: list[str])
 
 
 def test_a_script_is_read_from_its_own_folder(tmp_path: Path) -> None:
-    (tmp_path / "night.sh").write_text(f"set -u\n{SLEEP}\n/usr/bin/shutdown\n")
+    (tmp_path / "night.sh").write_text(f"set -u\n{SLEEP}\n/no/such/shutdown\n")
     with shell("/bin/sh", "night.sh", cwd=tmp_path) as (pid, run):
         assert codes(run, pid) == ["shutdown"]
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,27 @@ class Herd:
             timeout=120,
             check=False,
         )
+
+    def typed(self, *words: str | Path, cwd: Path, answer: str) -> tuple[int, str]:
+        """The exit code and the words of a command at a real terminal, where ``answer`` is typed."""
+        terminal, inside = pty.openpty()
+        with subprocess.Popen(
+            ["llamaherd", *map(str, words)],
+            cwd=cwd,
+            env=dict(self.environment),
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+        ) as process:
+            os.close(inside)
+            os.write(terminal, answer.encode())
+            said = bytearray()
+            with suppress(OSError):  # the terminal's end
+                while data := os.read(terminal, 4096):
+                    said += data
+            code = process.wait(60)
+        os.close(terminal)
+        return code, said.decode(errors="replace")
 
     def document(
         self, *words: str | Path, cwd: Path = Path("/"), variables: Mapping[str, str] | None = None

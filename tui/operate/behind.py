@@ -16,15 +16,17 @@ from tui.facts.machine import ProcessInfo
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 _RESTARTERS = frozenset({"supervisord", "runsv", "s6-supervise", "systemd", "watch", "runit", "pm2"})
-_LOGINS = frozenset(
-    {"init", "systemd", "sshd", "sshd-session", "tmux", "screen", "login", "su", "sudo", "tini", "dumb-init"}
-    | {"docker-init", "containerd-shim", "jupyter-lab", "jupyter-labhub", "jupyter-notebook", "jupyter"}
-    | {"nohup", "setsid", "timeout", "script", "env", "nice", "autopanel", "boot.sh", "process_api"}
+_STAYING = frozenset(
+    {"init", "sshd", "sshd-session", "tmux", "screen", "login", "tini", "dumb-init", "docker-init"}
+    | {"containerd-shim", "jupyter-lab", "jupyter-labhub", "jupyter-notebook", "jupyter", "autopanel"}
 )
-"""Parents that start nothing of their own once what runs below them has ended."""
+"""Parents that live on as they are, so that nothing above them is moved by the end of the run."""
 
-_HOSTS = ("webui", "notebook", "monitor")
-"""They start a run when a person says so."""
+_STAYING_KINDS = ("webui", "notebook", "monitor")
+"""The same, by what they are: they start a run when a person says so."""
+
+_PASSING = frozenset({"nohup", "setsid", "timeout", "script", "env", "nice", "su", "sudo", "boot.sh"})
+"""Parents that start nothing of their own once what runs below them has ended."""
 
 _SHUTDOWN = re.compile(r"(?:^|[\s;&|(])(?:\S*/)?(?:shutdown|poweroff|halt)(?=$|[\s;&|)])")
 _LOOP = re.compile(r"(?:^|[\s;&|(])(?:for|while|until)\s")
@@ -48,10 +50,13 @@ def behind(pid: int, infos: Mapping[int, ProcessInfo], cwds: Mapping[int, str]) 
     found: list[Behind] = []
     for parent in parents(pid, infos):
         info = infos[parent]
-        if info.kind in _HOSTS:
-            continue
+        if info.kind in _STAYING_KINDS or _name(info.command) in _STAYING:
+            break
+        codes = _codes(info.command, cwds.get(parent))
         words = " ".join(info.command)[:500]
-        found += (Behind(code, parent, words) for code in _codes(info.command, cwds.get(parent)))
+        found += (Behind(code, parent, words) for code in codes)
+        if "prompt" in codes:
+            break
     return tuple(found)
 
 
@@ -69,7 +74,7 @@ def _codes(command: Sequence[str], cwd: str | None) -> list[BehindCode]:
     name = _name(command)
     if name in _RESTARTERS:
         return ["restarter"]
-    if name in _LOGINS or not command:
+    if name in _PASSING or not command:
         return []
     if name not in _SHELLS:
         return ["program"]
