@@ -15,7 +15,7 @@ READ_LIMIT = 4 << 20
 """Bytes of one read: a reader that fell behind catches up in several."""
 
 HEAD = 1 << 20
-TAIL = 1 << 20
+TAIL = 1 << 19
 """Of a big log that is opened late, only its beginning (the plan, a resume) and its end are read."""
 
 
