@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tui.facts.finding import Finding
+from tui.facts.finding import Finding, Level
 from tui.facts.job import Job, JobKind, JobState
 from tui.facts.machine import (
+    Cause,
+    CauseCode,
     Disk,
     Driver,
     DriverError,
@@ -249,3 +251,11 @@ def test_small_shared_memory() -> None:
     small = replace(HOST, shm=SharedMemory(64 * MIB, 64 * MIB))
     assert found(host=small) == (Finding("shm_small", "info", "/dev/shm", {"total": 64 * MIB}),)
     assert found(host=replace(HOST, shm=SharedMemory(None, None))) == ()
+
+
+@pytest.mark.parametrize(("code", "level"), [("just_ended", "info"), ("nothing_visible", "warning")])
+def test_memory_of_who_has_just_ended_is_no_alarm(code: CauseCode, level: Level) -> None:
+    row = Owner(None, None, None, 9 * GIB, "hidden", "other", causes=(Cause(code),))
+    assert machine_findings(Driver(), [gpu(row, unattributed=9 * GIB)], HOST, []) == (
+        Finding("gpu_memory_unexplained", level, "GPU-3", {"index": 3, "memory": 9 * GIB}),
+    )

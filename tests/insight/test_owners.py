@@ -282,9 +282,12 @@ def hidden_causes(
 
 def test_nothing_in_sight_is_said_only_when_nothing_is() -> None:
     assert hidden_causes() == [("nothing_visible", ())]
-    assert hidden_causes(processes=[process(5), replace(process(6), state="disk_wait")]) == [
-        ("nothing_visible", ())
-    ], "who does not hold the card is no suspect"
+    others = [
+        process(5),
+        replace(process(6), state="disk_wait"),
+        replace(process(7), state="zombie", threads=3),
+    ]
+    assert hidden_causes(processes=others) == [("nothing_visible", ())], "who holds no card is no suspect"
 
 
 def test_causes_of_unexplained_memory_stand_in_the_order_of_looking() -> None:
@@ -293,7 +296,7 @@ def test_causes_of_unexplained_memory_stand_in_the_order_of_looking() -> None:
     leader = replace(process(53), ppid=9, state="zombie", threads=4)
     kernel = replace(process(54, "notebook"), ppid=9)
     plain = replace(process(55, "other"), ppid=9)
-    holders = [opening(51, inherited=True), mapping(52), mapping(54), mapping(55)]
+    holders = [opening(51, inherited=True), mapping(52), mapping(53), mapping(54), mapping(55)]
     assert hidden_causes(
         holders=holders, processes=[orphan, stuck, leader, kernel, plain], ended=frozenset({60})
     ) == [

@@ -72,7 +72,9 @@ def _card(driver: Driver, gpu: Gpu) -> Iterator[Finding]:
     elif gpu.state == "error":
         yield Finding("gpu_failing", "danger", gpu.uuid, {"index": gpu.index})
     elif memory := _unexplained(gpu):
-        yield Finding("gpu_memory_unexplained", "warning", gpu.uuid, {"index": gpu.index, "memory": memory})
+        is_passing = any(cause.code == "just_ended" for owner in gpu.owners for cause in owner.causes)
+        level: Level = "info" if is_passing else "warning"
+        yield Finding("gpu_memory_unexplained", level, gpu.uuid, {"index": gpu.index, "memory": memory})
 
 
 def _unexplained(gpu: Gpu) -> int:

@@ -5,7 +5,7 @@ the whole explanation. What a driver of the first kind keeps and counts as used 
 "nothing is visible" is said beside it, but beside nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from tui.facts.machine import Cause, GpuReading, Holder, Owner, ProcessInfo
 
@@ -33,7 +33,7 @@ def causes(
     sized = {owner.pid for owner in rows if owner.memory is not None}
     here = [holder.pid for holder in holders if card.minor is None or card.minor in holder.minors]
     suspects = [processes[pid] for pid in here if pid in processes and pid not in sized]
-    found = [cause for cause in _of_processes(suspects, processes.values()) if cause.pids]
+    found = [cause for cause in _of_holders(suspects) if cause.pids]
     listed = {entry.pid for entry in card.processes or ()}
     if gone := sorted(ended & listed) or sorted(ended):
         found.append(Cause("just_ended", tuple(gone)))
@@ -50,16 +50,12 @@ def causes(
     return (*found, *reserve, *nothing)
 
 
-def _of_processes(suspects: Iterable[ProcessInfo], everyone: Iterable[ProcessInfo]) -> Iterator[Cause]:
+def _of_holders(suspects: Sequence[ProcessInfo]) -> Iterator[Cause]:
     """``suspects`` hold the card and have no size."""
-    present = list(suspects)
-    yield Cause("orphaned", _pids(info for info in present if info.kind in _TRAINERS and info.ppid == _INIT))
-    yield Cause("kernel_wait", _pids(info for info in present if info.state == "disk_wait"))
-    # The leader's descriptors are gone with it, so it is no holder: any such process is a suspect.
-    yield Cause(
-        "zombie_leader", _pids(info for info in everyone if info.state == "zombie" and info.threads > 1)
-    )
-    yield Cause("notebook", _pids(info for info in present if info.kind == "notebook"))
+    yield Cause("orphaned", _pids(info for info in suspects if info.kind in _TRAINERS and info.ppid == _INIT))
+    yield Cause("kernel_wait", _pids(info for info in suspects if info.state == "disk_wait"))
+    yield Cause("zombie_leader", _pids(info for info in suspects if info.state == "zombie"))
+    yield Cause("notebook", _pids(info for info in suspects if info.kind == "notebook"))
 
 
 def _pids(infos: Iterable[ProcessInfo]) -> tuple[int, ...]:
