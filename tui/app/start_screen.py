@@ -1,5 +1,6 @@
 """Starting: choose a YAML file, see what would run, confirm."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -35,10 +36,11 @@ class ConfigsPanel(Panel):
         if not self.configs:
             text = tr("No training config was found under configs/ or here.")
             return Drawing(title, [line(Span(part, "dim")) for part in wrap(text, width)])
-        names = [str(path) for path in self.configs]
-        return Drawing(
-            title, [line(cut_middle(outside(name), width, scene.pen.glyphs)) for name in names], rows=names
-        )
+        parent = os.path.commonpath([path.parent for path in self.configs])
+        shared = "" if parent in {"", "/"} else parent
+        names = [os.path.relpath(path, shared) if shared else str(path) for path in self.configs]
+        lines = [line(cut_middle(outside(name), width, scene.pen.glyphs)) for name in names]
+        return Drawing(title, lines, outside(shared), [str(path) for path in self.configs])
 
 
 class PreviewPanel(Panel):

@@ -101,10 +101,8 @@ def owner_line(card: Gpu, owner: Owner, cells: int) -> Line:
 
 def owner_words(owner: Owner) -> str:
     """The command, or why there is none."""
-    if owner.pid is None and owner.host_pid is not None:
-        return tr("PID {pid} of the host: its process is outside this container", pid=owner.host_pid)
-    if owner.pid is None:
-        return tr("no visible process explains this memory")
     if owner.command:
         return command_text(owner.command)
-    return "-"
+    if owner.host_pid is not None:
+        return tr("PID {pid} of the host: its process is outside this container", pid=owner.host_pid)
+    return tr("no visible process explains this memory") if owner.pid is None else "-"
