@@ -6,6 +6,7 @@ One process of LLaMA-Factory is fed all configs, since its import alone takes se
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -288,13 +289,13 @@ def test_llamafactory_falls_into_it(name: str, said: dict[str, str | None]) -> N
 
 
 def run_cli(
-    llamafactory: RealLlamaFactory, config: Path, **variables: str
+    llamafactory: RealLlamaFactory, config: Path, subcommand: str = "train", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     with TemporaryDirectory(prefix="herd") as scratch:
         environment = run_environment(Path(scratch)) | variables
         path = f"{llamafactory.environment / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
         return subprocess.run(
-            [str(llamafactory.command), "train", str(config)],
+            [str(llamafactory.command), subcommand, str(config)],
             cwd=config.parent,
             env=environment | {"PATH": path},
             capture_output=True,
@@ -350,3 +351,17 @@ def test_a_finished_folder_trains_hardly_anything_and_loses_its_results(
     assert "stale_checkpoints" in named
     assert run_cli(llamafactory, fresh).returncode == 0
     assert (tmp_path / "q" / "out" / "checkpoint-2").is_dir()
+
+
+def test_a_service_on_a_taken_port_ends_after_loading(llamafactory: RealLlamaFactory, tmp_path: Path) -> None:
+    config = llamafactory.write_project(tmp_path / "p", rows=1)
+    config.write_text("model_name_or_path: tiny-qwen3\ntemplate: qwen3_nothink\n")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = {"API_HOST": "127.0.0.1", "API_PORT": str(server.getsockname()[1])}
+        pasted = ("llamafactory-cli", "api", str(config))
+        request = StartRequest(config.parent, pasted=pasted, environment=llamafactory.environment)
+        found = check(request, Settings(), {**TORCHRUN, "FORCE_TORCHRUN": "0", **address}, None)
+        assert {finding.code for finding in found.blockers} == {"service_port_taken"}
+        done = run_cli(llamafactory, config, "api", **address)
+    assert done.returncode != 0
+    assert "address already in use" in done.stderr

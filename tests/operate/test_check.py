@@ -1,6 +1,7 @@
 """The preflight on real files."""
 
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +186,12 @@ def test_a_pasted_json_config_is_refused(project: Path) -> None:
     assert blocking(pasted) == {"json_refused"}
 
 
-def test_a_service_has_no_findings(project: Path) -> None:
+def test_of_a_service_the_port_is_judged(project: Path) -> None:
+    pasted = ("llamafactory-cli", "api", "infer.yaml")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        variables = {"API_PORT": str(server.getsockname()[1])}
+        assert blocking(checked(project, variables, config=None, pasted=pasted)) == {"service_port_taken"}
+    assert checked(project, variables, config=None, pasted=pasted).findings == ()
     assert checked(project, config=None, pasted=("llamafactory-cli", "webui")).findings == ()
 
 

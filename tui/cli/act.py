@@ -10,7 +10,6 @@ from tui.cli.documents import JobDocument, PlanDocument, emit
 from tui.cli.request import read_request
 from tui.cli.terminal import Terminal
 from tui.facts.errors import EXIT_FAILED, EXIT_OK, LlamaherdError
-from tui.facts.job import JobRecord
 from tui.facts.secrets import mask_arguments, mask_environment
 from tui.operate import launch as launching
 from tui.operate.check import check_launch
@@ -31,14 +30,15 @@ def start(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _show_plan(launch, as_json=arguments.json)
     root = context.write_root()
-    if not arguments.unchecked and launch.config is not None and not _may_start(launch, context, arguments):
+    if not arguments.unchecked and not _may_start(launch, context, arguments):
         return EXIT_FAILED
     found = launching.start(launch, root)
     record = found.record
+    if record.error is not None:
+        command = " ".join(record.command)
+        raise LlamaherdError("command_failed", command=clean(command, 300), reason=record.error)
     if arguments.json:
         emit(JobDocument(read_job(found)))
-    elif record.error is not None:
-        sys.stderr.write(_why_not_started(record))
     else:
         print(record.id, flush=True)
         sys.stderr.write(
@@ -47,7 +47,7 @@ def start(arguments: argparse.Namespace) -> int:
             + tr("`llamaherd stop {job}` stops it.", job=record.id)
             + "\n"
         )
-    return EXIT_OK if record.error is None else EXIT_FAILED
+    return EXIT_OK
 
 
 def _may_start(launch: launching.Launch, context: Context, arguments: argparse.Namespace) -> bool:
@@ -87,13 +87,3 @@ def _show_plan(launch: launching.Launch, *, as_json: bool) -> int:
     )
     print(pairs([(label, clean(text, 4000)) for label, text in rows]))
     return EXIT_OK
-
-
-def _why_not_started(record: JobRecord) -> str:
-    why = clean(record.error or "", 500)
-    return (
-        tr("{job} did not start: {why}", job=record.id, why=why)
-        + "\n"
-        + tr("What it said is kept: `llamaherd logs {job}`.", job=record.id)
-        + "\n"
-    )

@@ -21,6 +21,7 @@ from tui.facts.steps import TokenLengths
 from tui.insight.preflight import in_order, preflight
 from tui.insight.preflight.estimated import estimate_findings
 from tui.insight.preflight.facts import Installed, Machine, Place, PreflightFacts, Settings
+from tui.insight.preflight.services import service_findings
 from tui.insight.visible_devices import visible_cards
 from tui.jobs.roots import jobs_folder
 from tui.llamafactory.config import TrainingConfig
@@ -105,16 +106,26 @@ def check(
 
 
 def check_launch(launch: Launch, look: Look | None, state_root: Path | None = None) -> Check:
-    """The same for what is understood already. A service has no config, and so no findings."""
+    """The same for what is understood already. Of a service only its port is judged."""
     variables = {name: launch.environ[name] for name in PASSED_ON if name in launch.environ}
     if launch.config is None:
-        return Check(launch, (), variables)
+        return Check(launch, _about_service(launch), variables)
     facts = _facts(launch, launch.config, look, state_root)
     findings = preflight(facts)
     if launch.environment is None:
         action = Action("check", ("--env",))
         findings = (Finding("environment_missing", "danger", actions=(action,), blocks=True), *findings)
     return Check(launch, findings, variables, facts.machine.gpus or ())
+
+
+def _about_service(launch: Launch) -> tuple[Finding, ...]:
+    if launch.spec.kind != "service":
+        return ()
+    return tuple(service_findings(launch.spec.command, launch.environ, _ports_taken()))
+
+
+def _ports_taken() -> frozenset[int]:
+    return frozenset(listener.port for listener in Proc().listeners())
 
 
 def with_estimate(
@@ -247,7 +258,7 @@ def _copy_place(launch: Launch, state_root: Path | None) -> tuple[str, ...]:
 def _machine(environ: Mapping[str, str], look: Look | None, config: TrainingConfig) -> Machine:
     cards = visible_gpus(environ)
     port = environ.get("MASTER_PORT")
-    taken = frozenset(listener.port for listener in Proc().listeners()) if port else frozenset[int]()
+    taken = _ports_taken() if port else frozenset[int]()
     if look is None:
         return Machine(cards, ports_taken=taken)
     snapshot = look()

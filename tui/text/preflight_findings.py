@@ -396,6 +396,10 @@ MACHINE: dict[str, Words] = {
         tr_noop("Port {port} of MASTER_PORT is taken by another program."),
         tr_noop("Leave MASTER_PORT out: a free port is found."),
     ),
+    "service_port_taken": Words(
+        tr_noop("Port {port} ({subject}) is taken: the service would end once its model is loaded."),
+        tr_noop("Choose another port, or end the service that has it."),
+    ),
     "space_in_path": Words(
         tr_noop("There is a space in {subject}, and LLaMA-Factory tears its torchrun command apart there."),
         tr_noop("Move or rename it; a link without spaces will do."),
