@@ -2,8 +2,7 @@ from dataclasses import replace
 
 from support.runs import run_log
 
-from tui.facts.explained import Coverage
-from tui.facts.training import Checkpoint, Pause, Plan, RunLog, Schedule
+from tui.facts.training import Checkpoint, Coverage, Pause, Plan, RunLog, Schedule
 from tui.insight.coverage import coverage
 
 EVERY = Schedule(eval_steps=20, save_steps=50)

@@ -230,6 +230,8 @@ def test_a_trial_tells_what_the_whole_plan_would_take() -> None:
     assert (trial.total, trial.full_total, trial.full_seconds) == (20, 300, 2400.0)
     assert trial.eta is not None
     assert trial.eta < 100, "its own end"
+    assert trial.coverage is not None
+    assert trial.coverage.first_update
     whole = progress(log, None, Schedule(epochs=3.0), now=100.0)
     assert (whole.full_total, whole.full_seconds) == (None, None)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from tui.facts.curve import Curve
 from tui.facts.finding import Finding
 from tui.facts.job import Ending, JobKind, JobState
-from tui.facts.training import Checkpoint, Failure, Plan, Progress, Told
+from tui.facts.training import Checkpoint, Coverage, Failure, Plan, Progress, Told
 from tui.facts.unknown import Unknown
 
 EXPLAIN_SCHEMA = 1
@@ -59,25 +59,6 @@ class Resume:
     taken: int | None
     usable: int | None
     lost: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What a run has gone through, so that it will not fail there for the first time later.
-
-    ``longest_batch``: the share of an epoch whose batches were seen, which is the chance that the longest
-    was among them. ``first_eval`` and ``first_save``: the step at which it comes, ``None`` when it is
-    over, never comes, or nothing tells.
-    """
-
-    load: bool = False
-    first_batch: bool = False
-    longest_batch: float | None = None
-    first_update: bool = False
-    evaluation: bool = False
-    save: bool = False
-    first_eval: int | None = None
-    first_save: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

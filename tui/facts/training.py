@@ -151,6 +151,25 @@ class EtaWorking:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a run has gone through, so that it will not fail there for the first time later.
+
+    ``longest_batch``: the share of an epoch whose batches were seen, which is the chance that the longest
+    was among them. ``first_eval`` and ``first_save``: the step at which it comes, ``None`` when it is
+    over, never comes, or nothing tells.
+    """
+
+    load: bool = False
+    first_batch: bool = False
+    longest_batch: float | None = None
+    first_update: bool = False
+    evaluation: bool = False
+    save: bool = False
+    first_eval: int | None = None
+    first_save: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run is. ``eta``, ``eta_low``, ``eta_high`` are seconds to the end of the process;
     ``age`` is seconds since the source last changed, ``sign_interval`` the seconds that usually pass
@@ -183,6 +202,7 @@ class Progress:
     tokens_padded: bool | None = None
     full_total: int | None = None
     full_seconds: float | None = None
+    coverage: Coverage | None = None
     unknown: Unknown = field(default_factory=dict)
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from tui.facts.explained import Coverage
-from tui.facts.training import Checkpoint, RunLog, Schedule
+from tui.facts.training import Checkpoint, Coverage, RunLog, Schedule
 from tui.insight.pauses import next_eval, next_save, steps_per_epoch
 
 

@@ -20,6 +20,7 @@ from tui.facts.training import (
     Stage,
 )
 from tui.facts.unknown import UnknownReason
+from tui.insight.coverage import coverage
 from tui.insight.pauses import (
     Due,
     due,
@@ -101,6 +102,7 @@ def progress(
         bar=None if ended else log.bar,
         sign_interval=None if ended else _sign_interval(log),
         full_total=_full_total(log, schedule),
+        coverage=coverage(log, schedule, output.checkpoints if output is not None else ()),
     )
     if result.tokens_per_second is not None:
         result = replace(result, tokens_padded=schedule is None or schedule.counts_padding)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from tui.facts.explained import Coverage, ExplainDocument, ExplainedRun, SettingFact
+from tui.facts.explained import ExplainDocument, ExplainedRun, SettingFact
 from tui.facts.training import Checkpoint, Plan, Progress
 from tui.text import units
 from tui.text.curve_text import curve_lines
 from tui.text.finding_lines import finding_lines
-from tui.text.job_report import eta_working_text
+from tui.text.job_report import coverage_text, eta_working_text
 from tui.text.layout import Cell, Column, Page, Style, Table, labelled
 from tui.text.names import ENDINGS, STAGES, STATES
 from tui.text.outside import outside
@@ -83,7 +83,7 @@ def _facts(run: ExplainedRun, now: float) -> list[tuple[str, str]]:
         pairs += _progress(run.progress, run, now)
     if plan := _plan(run.plan):
         pairs.append((tr("Plan"), plan))
-    pairs.append((tr("Covered"), _coverage(run.coverage)))
+    pairs.append((tr("Covered"), coverage_text(run.coverage)))
     if run.resume is not None:
         pairs.append((tr("Resume"), _resume(run)))
     if run.output_dir:
@@ -138,25 +138,6 @@ def _plan(plan: Plan) -> str:
         parts.append(tr("effective batch {count}", count=plan.effective_batch))
     if plan.trainable_parameters is not None:
         parts.append(tr("{count} trainable parameters", count=plan.trainable_parameters))
-    return tr(", ").join(parts)
-
-
-def _coverage(coverage: Coverage) -> str:
-    """What has been seen to work, and when the rest comes first."""
-    steps = (
-        (coverage.load, tr("weights loaded")),
-        (coverage.first_batch, tr("first batch")),
-        (coverage.first_update, tr("first update")),
-        (coverage.evaluation, tr("evaluation")),
-        (coverage.save, tr("save")),
-    )
-    parts = [name for seen, name in steps if seen] or [tr("nothing yet")]
-    if coverage.longest_batch is not None:
-        parts.append(tr("{percent} of an epoch's batches", percent=units.percent(coverage.longest_batch)))
-    if coverage.first_eval is not None:
-        parts.append(tr("first evaluation due at step {step}", step=coverage.first_eval))
-    if coverage.first_save is not None:
-        parts.append(tr("first save due at step {step}", step=coverage.first_save))
     return tr(", ").join(parts)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tui.facts.job import Ending, Job, JobState, MemberRole
-from tui.facts.training import EtaWorking, Progress
+from tui.facts.training import Coverage, EtaWorking, Progress
 from tui.text import units
 from tui.text.cells import fit, width
 from tui.text.gpu_report import command_text
@@ -106,6 +106,30 @@ def eta_working_text(working: EtaWorking, eta: float | None) -> str:
     return tr("at least {sum}", sum=text + total) if working.at_least else text + total
 
 
+def coverage_text(coverage: Coverage) -> str:
+    """What has been seen to work, and when the rest comes first."""
+    steps = (
+        (coverage.load, tr("weights loaded")),
+        (coverage.first_batch, tr("first batch")),
+        (coverage.first_update, tr("first update")),
+        (coverage.evaluation, tr("evaluation")),
+        (coverage.save, tr("save")),
+    )
+    parts = [name for seen, name in steps if seen] or [tr("nothing yet")]
+    if coverage.longest_batch is not None:
+        parts.append(tr("{percent} of an epoch's batches", percent=units.percent(coverage.longest_batch)))
+    if coverage.first_eval is not None:
+        parts.append(tr("first evaluation due at step {step}", step=coverage.first_eval))
+    if coverage.first_save is not None:
+        parts.append(tr("first save due at step {step}", step=coverage.first_save))
+    return tr(", ").join(parts)
+
+
+def _comes_first(coverage: Coverage) -> bool:
+    """Whether something that may fail is still to come for the first time."""
+    return coverage.first_update and (coverage.first_eval is not None or coverage.first_save is not None)
+
+
 def _each(seconds: float | None) -> str:
     return tr("a time not yet measured") if seconds is None else units.seconds_about(seconds)
 
@@ -173,6 +197,8 @@ def _facts(job: Job, now: float, cards: Mapping[str, int]) -> list[tuple[str, st
     if progress is not None:
         if job.state in {"starting", "running"}:
             pairs += _eta_facts(job, progress, now)
+        if progress.coverage is not None and _comes_first(progress.coverage) and job.state == "running":
+            pairs.append((tr("Covered"), coverage_text(progress.coverage)))
         if loss := _losses(job, progress):
             pairs.append((tr("Loss"), loss))
         if job.kind == "training":
