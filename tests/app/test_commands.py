@@ -7,7 +7,9 @@ import pytest
 from support.opened import Opened, open_screen
 from support.recording import RUN, failed_job, job, one_gpu, service, stop_report
 
-from tui.app.commands import COMMANDS, GLOBAL, IN_LOG, Command, StopRun
+from tui.app.command import Command
+from tui.app.commands import COMMANDS, GLOBAL, StopRun
+from tui.app.log_commands import IN_LOG
 from tui.app.options import Options
 from tui.app.sheet import Sheet
 from tui.app.themes import DARK, LIGHT

@@ -11,7 +11,8 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from tui.app.commands import BY_NAME, COMMANDS, GLOBAL, bindings, live_choice
+from tui.app.command import bindings
+from tui.app.commands import BY_NAME, COMMANDS, GLOBAL, live_choice
 from tui.app.desk import Desk
 from tui.app.feed import ASK_EVERY, Feed
 from tui.app.follow import LOG_NAME, Follower, LogView

@@ -1,56 +1,14 @@
-"""Every deed of the screen: one class gives its keys, its label, its help, and does it.
+"""The deeds of the whole program; those of the log view are in ``log_commands.py``."""
 
-Binding, footer, help, palette and the read-only guard all come from these classes, so they cannot
-drift apart. No key needs Ctrl (tmux, screen, browsers and input methods take those), and a deed that
-changes something is a capital letter or asks first.
-"""
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, ClassVar
-
-from textual.binding import Binding, BindingType
-
+from tui.app.command import Command
+from tui.app.log_commands import IN_LOG
 from tui.app.scene import LIVE
-from tui.text.translate import tr, tr_noop
+from tui.text.translate import tr_noop
 
 if TYPE_CHECKING:
     from tui.app.app import HerdApp
-
-_KEY_NAMES = {
-    "question_mark": "?",
-    "colon": ":",
-    "escape": "Esc",
-    "space": "Space",
-    "slash": "/",
-    "enter": "Enter",
-}
-
-
-class Command:
-    """One deed. ``label`` stands in the footer (short), ``help`` says what it does in one sentence."""
-
-    name: ClassVar[str]
-    keys: ClassVar[tuple[str, ...]]
-    label: ClassVar[str]
-    help: ClassVar[str]
-    foot: ClassVar[bool] = True
-    changes: ClassVar[bool] = False
-    """Whether it does something to a job: refused when read only."""
-    danger: ClassVar[bool] = False
-
-    @classmethod
-    def available(cls, app: "HerdApp") -> bool:
-        """Whether it makes sense now; else it is left out of the footer and the palette."""
-        return not (cls.changes and app.options.readonly)
-
-    @classmethod
-    def run(cls, app: "HerdApp") -> None:
-        """Do it."""
-        raise NotImplementedError
-
-    @classmethod
-    def binding(cls) -> Binding:
-        """What Textual binds."""
-        return Binding(",".join(cls.keys), f"app.deed('{cls.name}')", cls.label, show=False, id=cls.name)
 
 
 class ShowOverview(Command):
@@ -277,75 +235,6 @@ class Back(Command):
             app.pop_screen()
 
 
-class _InLog(Command):
-    """A deed of the log view."""
-
-    @classmethod
-    def available(cls, app: "HerdApp") -> bool:
-        """Only there."""
-        return app.log_screen is not None
-
-
-class SearchLog(_InLog):
-    """Find text."""
-
-    name = "search"
-    keys = ("slash",)
-    label = tr_noop("search")
-    help = tr_noop("In the log: find a text.")
-
-    @classmethod
-    def run(cls, app: "HerdApp") -> None:
-        """Open the field."""
-        if app.log_screen is not None:
-            app.log_screen.open_search()
-
-
-class NextMatch(_InLog):
-    """The next place."""
-
-    name = "next"
-    keys = ("n",)
-    label = tr_noop("next")
-    help = tr_noop("In the log: the next line with the text.")
-
-    @classmethod
-    def run(cls, app: "HerdApp") -> None:
-        """Go there."""
-        if app.log_screen is not None:
-            app.log_screen.next_match()
-
-
-class FirstError(_InLog):
-    """Where it began to go wrong."""
-
-    name = "first_error"
-    keys = ("e",)
-    label = tr_noop("first error")
-    help = tr_noop("In the log: the first line that looks like an error.")
-
-    @classmethod
-    def run(cls, app: "HerdApp") -> None:
-        """Go there."""
-        if app.log_screen is not None:
-            app.log_screen.first_error()
-
-
-class FollowLog(_InLog):
-    """To the end."""
-
-    name = "follow"
-    keys = ("f", "G")
-    label = tr_noop("follow")
-    help = tr_noop("In the log: go to the end and stay there as it grows.")
-
-    @classmethod
-    def run(cls, app: "HerdApp") -> None:
-        """Go there."""
-        if app.log_screen is not None:
-            app.log_screen.follow()
-
-
 GLOBAL: tuple[type[Command], ...] = (
     StartRun,
     StopRun,
@@ -362,28 +251,8 @@ GLOBAL: tuple[type[Command], ...] = (
     Palette,
     Back,
 )
-IN_LOG: tuple[type[Command], ...] = (SearchLog, NextMatch, FirstError, FollowLog)
 COMMANDS = (*GLOBAL, *IN_LOG)
 BY_NAME: dict[str, type[Command]] = {command.name: command for command in COMMANDS}
-
-
-def bindings(commands: tuple[type[Command], ...]) -> list[BindingType]:
-    """What Textual binds."""
-    return [command.binding() for command in commands]
-
-
-def key_name(key: str) -> str:
-    """A key as it is written on the keyboard."""
-    return _KEY_NAMES.get(key, key.upper() if key.startswith("f") and key[1:].isdigit() else key)
-
-
-def foot_keys(commands: tuple[type[Command], ...], app: "HerdApp") -> list[tuple[str, str, str]]:
-    """(key, label, name) of what the footer offers now."""
-    return [
-        (key_name(command.keys[0]), tr(command.label), command.name)
-        for command in commands
-        if command.foot and command.available(app)
-    ]
 
 
 def live_choice(app: "HerdApp") -> str | None:

@@ -5,7 +5,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from tui.app.commands import COMMANDS, Back, Command, Leave, SwitchLanguage, key_name
+from tui.app.command import Command, key_name
+from tui.app.commands import COMMANDS, Back, Leave, SwitchLanguage
 from tui.app.ink import EMPTY, Drawing, Line, Span, cell, line
 from tui.app.scene import Scene
 from tui.app.view import View

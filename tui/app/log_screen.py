@@ -7,18 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from tui.app.commands import (
-    IN_LOG,
-    Back,
-    Command,
-    FirstError,
-    FollowLog,
-    Leave,
-    NextMatch,
-    SearchLog,
-    ShowHelp,
-    bindings,
-)
+from tui.app.command import Command, bindings
+from tui.app.commands import Back, Leave, ShowHelp
+from tui.app.log_commands import IN_LOG, FirstError, FollowLog, NextMatch, SearchLog
 from tui.app.view import View
 from tui.app.widgets.lines import FootLine, HeadLine, VerdictLine
 from tui.app.widgets.log import LogPanel, first_error

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 
-from tui.app.commands import Back, Command, Leave, ShowHelp, SwitchLanguage
+from tui.app.command import Command
+from tui.app.commands import Back, Leave, ShowHelp, SwitchLanguage
 from tui.app.view import View
 from tui.app.widgets.lines import FootLine, HeadLine, VerdictLine
 from tui.app.widgets.owners import OwnersPanel

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 
-from tui.app.commands import Back, Command, Leave, ShowHelp
+from tui.app.command import Command
+from tui.app.commands import Back, Leave, ShowHelp
 from tui.app.desk import Preview
 from tui.app.ink import EMPTY, Drawing, Line, Span, line
 from tui.app.scene import Scene

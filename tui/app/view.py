@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
-from tui.app.commands import GLOBAL, Back, Command, foot_keys
+from tui.app.command import Command, foot_keys
+from tui.app.commands import GLOBAL, Back
 from tui.app.scene import Scene
 from tui.app.widgets.lines import FootLine
 from tui.app.widgets.panel import Panel

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.app.frame_diff import Frame
+from tui.app.frame import Frame
 
 COLUMNS, LINES = 24, 4
 STYLES = [
