@@ -191,6 +191,24 @@ def test_read_only_refuses_in_every_layer(place: Path, root: Path) -> None:
         assert target_of(target.job).job == target.job
 
 
+def test_a_run_of_another_user_is_refused_in_words(place: Path, root: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root to become another user")
+    code = (
+        "import os, sys; from pathlib import Path; from tui.operate.stop import find_target\n"
+        "from tui.facts.errors import LlamaherdError\n"
+        "os.setuid(65534)\n"
+        "try: find_target(sys.argv[1], [Path('/nowhere')])\n"
+        "except LlamaherdError as error: print(error.code, error.values['why'], error.exit_code)\n"
+    )
+    with running(place, train(place), 1) as process:
+        asked = subprocess.run(
+            [PYTHON, "-c", code, str(process.pid)], check=True, capture_output=True, text=True
+        )
+        assert asked.stdout.strip() == "protected other_user 3"
+        assert process.poll() is None
+
+
 def test_a_run_that_llamaherd_itself_was_started_from_is_refused(place: Path, root: Path) -> None:
     """As from a notebook whose kernel is to be stopped."""
     (place / "ipykernel_launcher.py").write_text(
