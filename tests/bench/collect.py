@@ -14,6 +14,7 @@ import mmap
 import os
 import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -179,6 +180,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--memory", type=int, metavar="N", help="collections to watch memory over")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the processes end with this program
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nvml = FakeNvml(folder)
