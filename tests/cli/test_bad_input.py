@@ -77,6 +77,53 @@ def test_processes_that_are_not_ours(herd: Herd, project: Path) -> None:
     assert refused(herd, project, "stop", str(innocent.pid), "--yes")[:2] == (2, "pid_missing")
     assert refused(herd, project, "stop", "1", "--yes")[:2] == (3, "not_ours")
     assert refused(herd, project, "stop", "no-such-job", "--yes")[:2] == (2, "job_unknown")
+    assert refused(herd, project, "stop", "", "--yes")[:2] == (2, "job_unknown")
+
+
+def test_a_few_digits_never_mean_a_job_by_its_date(herd: Herd, project: Path) -> None:
+    write_config(project)
+    job = herd.start("train.yaml", cwd=project)
+    herd.wait_for_step(job, 1)
+    for digits in ("2", "20", job[:5], "1"):
+        assert herd.run("stop", digits, "--yes", cwd=project).returncode in (2, 3), digits
+    assert herd.job(job)["state"] == "running"
+    herd.document("stop", job, "--yes", "--force")
+
+
+def test_a_program_that_cannot_run_is_an_error_and_no_riddle(herd: Herd, project: Path) -> None:
+    write_config(project)
+    program = project / ".venv" / "bin" / "llamafactory-cli"
+    program.write_bytes(b"\x7fELF, in name only")
+    said = herd.run("start", "train.yaml", "--json", cwd=project)
+    assert said.returncode == 1
+    assert json.loads(said.stdout)["error"]["code"] in {"command_failed", "environment_unusable"}
+    assert [shown["ending"] for shown in herd.document("jobs")["jobs"]] in ([], ["failed"])
+
+
+def test_output_that_goes_nowhere(herd: Herd, project: Path) -> None:
+    for line in ("llamaherd status > /dev/full", "llamaherd jobs --json > /dev/full"):
+        said = subprocess.run(
+            ["sh", "-c", line], env=dict(herd.environment), capture_output=True, text=True, timeout=60
+        )
+        assert said.returncode == 1
+        assert "Traceback" not in said.stderr
+    closed = subprocess.run(["sh", "-c", "llamaherd status >&-"], env=dict(herd.environment), timeout=60)
+    assert closed.returncode == 0
+    plain = {**herd.environment, "PYTHONIOENCODING": "ascii"}
+    said = subprocess.run(
+        ["llamaherd", "--lang", "zh", "status"], env=plain, capture_output=True, text=True, timeout=60
+    )
+    assert said.returncode == 0, said.stderr
+
+
+def test_a_named_state_folder_is_not_replaced_in_silence(herd: Herd, project: Path) -> None:
+    write_config(project)
+    (project / "file").write_text("")
+    variables = {"LLAMAHERD_HOME": str(project / "file")}
+    said = herd.run("start", "train.yaml", cwd=project, variables=variables)
+    assert said.returncode == 1
+    assert str(project / "file") in said.stderr
+    assert herd.processes() == {}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +143,8 @@ def test_usage(herd: Herd, project: Path, words: tuple[str, ...]) -> None:
 
 def test_pasted_commands_that_are_no_job(herd: Herd, project: Path) -> None:
     typing_error = ["llamafactory-cli", "trian", "x.yaml"]
-    for pasted in (["rm", "-rf", "/"], typing_error, ["llamafactory-cli train x | tee y"]):
+    glued = ["llamafactory-cli train train.yaml;/usr/bin/shutdown"]
+    for pasted in (["rm", "-rf", "/"], typing_error, ["llamafactory-cli train x | tee y"], glued):
         code, name, _said = refused(herd, project, "start", "--", *pasted)
         assert (code, name) == (2, "command_unsupported")
 

@@ -1,9 +1,11 @@
 """Runs one command line: language, dispatch, and errors as one sentence or one JSON document."""
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tui.cli.screen import ScreenWishes
 from tui.facts.errors import EXIT_FAILED, EXIT_OK, LlamaherdError
@@ -30,6 +32,7 @@ def run(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -> int:
     """
     from tui.text.translate import language_from, set_language
 
+    _open_streams()
     set_language(language_from(os.environ, flag=_language_flag(argv)))
     try:
         code = _dispatch(argv, open_screen)
@@ -39,12 +42,31 @@ def run(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader (a pager, head) has left: not an error, and nothing more may be flushed to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()  # the reader (a pager, head) has left, which is no error
         return EXIT_OK
+    except OSError as error:
+        # What can be understood better is met where it happens; this is mostly the output itself.
+        _silence_output()
+        return _report(LlamaherdError("io_failed", reason=str(error)), as_json=False)
     except SystemExit as leaving:  # argparse after --help and --version
         return leaving.code if isinstance(leaving.code, int) else EXIT_OK
     return code
+
+
+def _open_streams() -> None:
+    """Standard streams that were closed lead nowhere; what a stream cannot encode is replaced."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for life
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for life
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _silence_output() -> None:
+    """What is still held back must not be written when the program ends: it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -> int:

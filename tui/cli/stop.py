@@ -34,8 +34,13 @@ def stop(arguments: argparse.Namespace) -> int:
             confirm(target.job.id, lines, stop_question(target.job, target.steps_lost, kind))
         elif lines and not arguments.json:
             sys.stderr.write("".join(f"{line}\n" for line in lines))
-        target = stopping.request_stop(target, kind, context.write_root() if is_foreign else None)
-        stopping.wait_stopped(target, Steps(quiet=arguments.json).show)
+        try:
+            target = stopping.request_stop(target, kind, context.write_root() if is_foreign else None)
+        except LlamaherdError as error:
+            if error.code != "job_ended":  # it came to its end by itself: that is what is told then
+                raise
+        else:
+            stopping.wait_stopped(target, Steps(quiet=arguments.json).show)
     job = read_job(find_job(context.roots, target.job.id))
     return _finish(job, target.behind, as_json=arguments.json)
 

@@ -38,6 +38,7 @@ ErrorCode = Literal[
     "settings_invalid",
     "start_blocked",
     "explain_nothing",
+    "io_failed",
     "usage",
 ]
 

@@ -22,6 +22,11 @@ def ending(record: JobRecord, log: RunLog, output: OutputFacts | None) -> tuple[
     """
     if record.state not in {"ended", "lost"}:
         return "unknown", None
+    never_ran = record.started_at is None and record.exit is None
+    if record.state == "ended" and never_ran and record.stop is not None:
+        return "stopped", None
+    if record.error is not None:
+        return "failed", Failure("other", "start", None, record.error)
     if record.state == "lost" or record.exit is None:
         return _unwitnessed(record, log, output)
     stop = _acted_stop(record)

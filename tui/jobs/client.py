@@ -4,9 +4,11 @@ Nothing here signals a process, and nothing is kept in memory: a job is its fold
 keeper is told by the folder's lock. A client may die at any point.
 """
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -146,6 +148,12 @@ def is_over(record: JobRecord) -> bool:
     return record.state in ("ended", "lost")
 
 
+def needs_keeper(folder: JobFolder, record: JobRecord) -> bool:
+    """Whether the keeper of a job that is not over is gone; one that is just starting gets its time."""
+    is_fresh = record.state == "starting" and time.time() < record.created_at + 2 * START_DEADLINE
+    return not (is_over(record) or is_fresh or folder.is_kept())
+
+
 def ensure_keeper(folder: JobFolder) -> JobRecord:
     """See that a job that is not over has a keeper: if its own died, another adopts it.
 
@@ -153,8 +161,7 @@ def ensure_keeper(folder: JobFolder) -> JobRecord:
         LlamaherdError: ``job_unreadable``; ``keeper_failed``.
     """
     record = folder.read_record()
-    is_fresh = record.state == "starting" and time.time() < record.created_at + 2 * START_DEADLINE
-    if is_over(record) or is_fresh or folder.is_kept():
+    if not needs_keeper(folder, record):
         return record
     # Somebody else may adopt it at the same moment: the lock lets one of the two in.
     _start_detached("tui.jobs.keeper", ["--adopt", str(folder.path)], folder, b"", START_DEADLINE)
@@ -248,7 +255,11 @@ def _create(spec: JobSpec, root: Path) -> tuple[JobSpec, FoundJob]:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text)
         folder.write_record(record)
+        if not folder.has_reserve():
+            # Without it a later state could not be written, and the job would be watched in vain.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
+        shutil.rmtree(folder.path, ignore_errors=True)
         raise LlamaherdError("state_not_writable", path=where, reason=str(error)) from error
     return spec, FoundJob(folder, record)
 

@@ -174,6 +174,10 @@ class JobFolder:
         finally:
             os.close(descriptor)
 
+    def has_reserve(self) -> bool:
+        """Whether room for the last state is set aside."""
+        return self._reserve.exists()
+
     def release_reserve(self) -> None:
         """The last state is written: nothing needs the reserve any more."""
         self._reserve.unlink(missing_ok=True)

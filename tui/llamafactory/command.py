@@ -38,7 +38,7 @@ VLLM = "vllm"
 _SERVICES = frozenset({"webui", "webchat", "api", "chat", "export", "eval"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PREFIXES = frozenset({"env", "exec", "nohup", "setsid"})
-_SHELL_WORDS = re.compile(r"[0-9]*[<>|&;]+[0-9&-]*|[0-9&]?>+\S+")
+_SHELL_WORDS = re.compile(r"[0-9]*[<>|&;()]+[0-9&-]*|[0-9&]?>+\S+")
 _OUTPUT_OPTIONS = ("--output_dir", "--output-dir")
 _SHOWN = 200
 
@@ -262,8 +262,12 @@ def _split_quoted(argv: Sequence[str]) -> tuple[str, ...]:
         return tuple(argv)
     if any(letter in argv[0] for letter in "$`"):
         raise _unsupported(argv, "shell")
+    lexer = shlex.shlex(argv[0].replace("\\\n", " "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     try:
-        return tuple(shlex.split(argv[0].replace("\\\n", " ")))
+        # What a shell would take for its own comes out as words of their own, also where it is glued on.
+        return tuple(lexer)
     except ValueError as error:
         raise _unsupported(argv, "quotes") from error
 

@@ -107,8 +107,11 @@ def start(launch: Launch, root: Path) -> FoundJob:
     """Start a prepared job under a keeper of its own; returns once it runs, or has already ended.
 
     Raises:
-        LlamaherdError: ``keeper_failed``, ``state_not_writable``.
+        LlamaherdError: ``keeper_failed``, ``state_not_writable``; ``command_space_in_path`` for a state
+            root that torchrun's command line would tear apart.
     """
+    if launch.torchrun and launch.reads_copy and any(letter.isspace() for letter in str(root)):
+        raise LlamaherdError("command_space_in_path", path=str(root))
     return start_job(launch.spec, root)
 
 

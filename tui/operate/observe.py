@@ -24,7 +24,7 @@ from tui.insight.machine_findings import machine_findings
 from tui.insight.owners import join, pairs_of
 from tui.insight.peaks import Peaks
 from tui.insight.visible_devices import is_chosen, visible_cards
-from tui.jobs.client import FoundJob, UnreadableJob, ensure_keeper, is_over, list_jobs
+from tui.jobs.client import FoundJob, UnreadableJob, ensure_keeper, is_over, list_jobs, needs_keeper
 from tui.operate.foreign import ForeignRuns
 from tui.operate.identify import Identifier, Population
 from tui.operate.ports import PortFinder
@@ -190,7 +190,8 @@ def adopt_orphans(roots: Sequence[Path]) -> tuple[str, ...]:
     """Give every job whose keeper died a new one; the ids of those that were adopted."""
     adopted = []
     for found in list_jobs(roots):
-        if isinstance(found, FoundJob) and not is_over(found.record) and not found.folder.is_kept():
+        # The folder is read again: a job may have ended since, and its keeper with it.
+        if isinstance(found, FoundJob) and needs_keeper(found.folder, found.folder.read_record()):
             ensure_keeper(found.folder)
             adopted.append(found.record.id)
     return tuple(adopted)

@@ -44,14 +44,13 @@ def find_target(
     proc = proc or Proc()
     digits, _, start = text.partition(":")
     is_pid = digits.isascii() and digits.isdigit() and len(digits) <= _PID_DIGITS
-    found = _job_of_pid(int(digits), roots, proc) if is_pid and not start else None
-    try:
-        return target_of(read_job(found or client.find_job(roots, text), proc))
-    except LlamaherdError as error:
-        # Digits may also begin a job's id, which starts with its date.
-        if error.code != "job_unknown" or not is_pid:
-            raise
-        return _foreign_target(int(digits), start, roots, proc, readonly=readonly)
+    # So few digits are a PID and nothing else: as the beginning of a dated id they would mean any job.
+    if not is_pid:
+        return target_of(read_job(client.find_job(roots, text), proc))
+    found = _job_of_pid(int(digits), roots, proc) if not start else None
+    if found is not None:
+        return target_of(read_job(found, proc))
+    return _foreign_target(int(digits), start, roots, proc, readonly=readonly)
 
 
 def target_of(job: Job, proc: Proc | None = None) -> StopTarget:

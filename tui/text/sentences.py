@@ -109,7 +109,7 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         ),
     ),
     "keeper_failed": (
-        tr_noop("The keeper of the job did not start, so nothing was started."),
+        tr_noop("The keeper of the job did not start in time; it was told to start nothing."),
         tr_noop("Its log says more; try again once the cause is removed."),
     ),
     "command_failed": (
@@ -149,6 +149,10 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
     "explain_nothing": (
         tr_noop("Nothing can be said of {path}."),
         tr_noop("Give a training log, a trainer_log.jsonl, an output folder or a job's folder."),
+    ),
+    "io_failed": (
+        tr_noop("The output or a file could not be written or read."),
+        tr_noop("Look for a full disk or a closed stream. What was done stays done."),
     ),
     "usage": (
         tr_noop("The command line is not understood: {problem}"),
