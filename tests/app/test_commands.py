@@ -258,6 +258,15 @@ async def test_with_several_jobs_one_must_be_chosen() -> None:
         assert "Stop other.yaml" in opened.text
 
 
+async def test_a_run_from_elsewhere_never_slips_under_the_key() -> None:
+    newer = replace(service(), id="77:7700", kind="training", started_at=(job().started_at or 0.0) + 60)
+    async with open_screen(one_gpu(), replace(one_gpu(1), foreign=(newer,))) as opened:
+        await opened.tick()
+        assert opened.app.scene.main == opened.app.scene.job(RUN)
+        await opened.press("X")
+        assert "Stop qwen-lora.yaml" in opened.text
+
+
 async def test_a_service_says_what_its_stop_means() -> None:
     async with open_screen(replace(one_gpu(), jobs=(), foreign=(service(),))) as opened:
         await opened.press("X")

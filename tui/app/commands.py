@@ -256,9 +256,10 @@ BY_NAME: dict[str, type[Command]] = {command.name: command for command in COMMAN
 
 
 def live_choice(app: "HerdApp") -> str | None:
-    """The job that a stop is about: the chosen one if it lives, else the only live one."""
-    main = app.scene.main
-    if main is not None and main.state in LIVE:
-        return main.id
-    live = app.scene.live
-    return live[0].id if len(live) == 1 else None
+    """The job that a stop is about: the chosen one if it lives, else the only one that can be meant."""
+    chosen = app.scene.job(app.scene.chosen)
+    if chosen is not None and chosen.state in LIVE:
+        return chosen.id
+    ours = [job for job in app.scene.live if job.folder is not None]
+    candidates = ours or app.scene.live
+    return candidates[0].id if len(candidates) == 1 else None

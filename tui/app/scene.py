@@ -48,11 +48,11 @@ class Scene:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """Every job and foreign run: the live ones first, each part from the newest to the oldest."""
+        """Every job and foreign run: the live ones first, ours before others', then by age."""
         if self.snapshot is None:
             return ()
         every = (*self.snapshot.jobs, *self.snapshot.foreign)
-        return tuple(sorted(every, key=lambda job: (job.state not in LIVE, -(job.started_at or 0.0))))
+        return tuple(sorted(every, key=_order))
 
     @property
     def live(self) -> tuple[Job, ...]:
@@ -77,6 +77,11 @@ class Scene:
             )
             for row in rows:
                 yield card, row
+
+
+def _order(job: Job) -> tuple[bool, bool, float]:
+    # A run that somebody starts elsewhere must not slip under the key that stops ours.
+    return job.state not in LIVE, job.folder is None, -(job.started_at or 0.0)
 
 
 def memory_share(card: Gpu) -> float | None:
