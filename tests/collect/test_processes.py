@@ -35,6 +35,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_a_real_child_with_its_secrets_masked(child: "subprocess.Popen[bytes]") -> None:
+    _wait_until_it_runs(child)
     table = Proc().table()
     infos = ProcessReader(Proc()).read([child.pid, 2**22 + 5], table)
     assert infos.keys() == {child.pid}
@@ -54,6 +55,7 @@ def test_a_real_child_with_its_secrets_masked(child: "subprocess.Popen[bytes]") 
 
 
 def test_states_of_a_real_child(child: "subprocess.Popen[bytes]") -> None:
+    _wait_until_it_runs(child)
     reader = ProcessReader(Proc())
     child.send_signal(signal.SIGSTOP)
 
@@ -67,6 +69,16 @@ def test_states_of_a_real_child(child: "subprocess.Popen[bytes]") -> None:
     assert zombie.command[-1] == "***", "what was read while it lived is kept"
     child.communicate()
     assert reader.read([child.pid], Proc().table()) == {}
+
+
+def _wait_until_it_runs(child: "subprocess.Popen[bytes]") -> None:
+    """Within exec the kernel shows no command line for an instant, and Python then grows for a while."""
+
+    def runs() -> bool:
+        stat = Proc().stat(child.pid)
+        return bool(Proc().command(child.pid)) and stat is not None and stat.resident > 2 << 20
+
+    wait_until(runs, 10, "the child runs its program")
 
 
 def test_every_letter_of_the_kernel_has_a_state() -> None:

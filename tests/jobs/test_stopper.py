@@ -184,6 +184,25 @@ def test_the_platforms_own_processes_are_refused(argv0: str, refusal: Refusal) -
             child.kill()
 
 
+class NamelessProc(Proc):
+    """No command line can be read, as of a process that hangs in the driver."""
+
+    def command(self, pid: int) -> tuple[str, ...] | None:
+        return None
+
+
+def test_who_cannot_be_read_might_be_anybody() -> None:
+    with subprocess.Popen(["sshd", "600"], executable="/bin/sleep") as child:
+        try:
+            target = identify(child.pid, PROC)
+            assert target is not None
+            stopper = Stopper(NamelessProc())
+            assert stopper.send(target, signal.SIGKILL) == SendResult("refused", "unknown_program")
+            assert alive(target)
+        finally:
+            child.kill()
+
+
 @pytest.mark.parametrize("name", ["jupyter-lab", "supervisord", "boot"])
 def test_a_script_is_known_behind_its_interpreter(tmp_path: Path, name: str) -> None:
     script = tmp_path / name

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 from tui.cli.check import observed
 from tui.cli.context import Context
@@ -12,6 +13,7 @@ from tui.cli.terminal import Terminal
 from tui.facts.errors import EXIT_FAILED, EXIT_OK, LlamaherdError
 from tui.facts.secrets import mask_arguments, mask_environment
 from tui.operate import launch as launching
+from tui.operate.cards import uuids_of
 from tui.operate.check import check_launch
 from tui.operate.runs import read_job
 from tui.text.cells import clean
@@ -26,7 +28,10 @@ from tui.text.translate import tr
 def start(arguments: argparse.Namespace) -> int:
     """``start CONFIG [key=value …]`` or ``start -- COMMAND …``: preflight, then start."""
     context = Context.of(arguments)
-    launch = launching.prepare(read_request(arguments), context.settings, os.environ)
+    request = read_request(arguments)
+    launch = launching.prepare(request, context.settings, os.environ)
+    if request.gpus is not None:
+        launch = replace(launch, spec=replace(launch.spec, gpus=uuids_of(request.gpus)))
     if arguments.dry_run:
         return _show_plan(launch, as_json=arguments.json)
     root = context.write_root()

@@ -113,6 +113,14 @@ class CheckDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class LineDocument:
+    """``logs``: one finished line, harmless and without its secrets."""
+
+    line: str
+    schema: int = STATUS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorBody:
     """A stable code, the sentence, and what to do."""
 
@@ -137,6 +145,7 @@ def emit(
     | PlanDocument
     | CheckDocument
     | ExplainDocument
+    | LineDocument
     | ErrorDocument
     | ProcessDetail
     | Snapshot,

@@ -3,8 +3,10 @@
 import argparse
 import sys
 import time
+from collections.abc import Iterable
 
 from tui.cli.context import Context
+from tui.cli.documents import LineDocument, emit
 from tui.cli.terminal import Terminal
 from tui.facts.errors import EXIT_OK
 from tui.jobs.client import find_job, is_over
@@ -19,7 +21,7 @@ _ERASE = "\r\x1b[K"
 def logs(arguments: argparse.Namespace) -> int:
     """Print what is there; with ``-f`` go on until the job ends."""
     found = find_job(Context.of(arguments).roots, arguments.job)
-    printer = _Printer(Terminal.of_stdout())
+    printer: _Printer | _JsonPrinter = _JsonPrinter() if arguments.json else _Printer(Terminal.of_stdout())
     with LogTail(found.folder.log) as tail:
         while True:
             # Asked before reading: what was written before the end is then surely read.
@@ -32,6 +34,26 @@ def logs(arguments: argparse.Namespace) -> int:
             time.sleep(_POLL)
     printer.finish()
     return EXIT_OK
+
+
+class _JsonPrinter:
+    """Prints one document a finished line."""
+
+    def __init__(self) -> None:
+        self._lines = LogLines()
+
+    def show(self, data: bytes) -> None:
+        self._print(self._lines.feed(data))
+
+    def show_unfinished(self) -> None:
+        """A line is shown when it is finished."""
+
+    def finish(self) -> None:
+        self._print(filter(None, [self._lines.unfinished]))
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            emit(LineDocument(line))
 
 
 class _Printer:

@@ -92,8 +92,7 @@ _Commands = argparse._SubParsersAction  # the only name argparse gives its subpa
 def _add_command(commands: "_Commands[_Parser]", name: str, text: str) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
     _add_language(parser, default=argparse.SUPPRESS)
-    if name != "logs":
-        parser.add_argument("--json", action="store_true", help=tr("print one JSON document"))
+    parser.add_argument("--json", action="store_true", help=tr("print one JSON document"))
     return parser
 
 

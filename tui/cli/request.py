@@ -30,10 +30,15 @@ def read_request(arguments: argparse.Namespace) -> StartRequest:
         config=arguments.config and arguments.config.parent.resolve() / arguments.config.name,
         overrides=tuple(arguments.overrides),
         pasted=arguments.pasted,
-        environment=arguments.env and Path.cwd() / arguments.env,
+        environment=arguments.env and _from_here(arguments.env),
         gpus=_gpus(arguments.gpus),
         trial=trial,
     )
+
+
+def _from_here(path: Path) -> Path:
+    # A home folder is found where the environment is; a relative path starts here, not in --cwd.
+    return path if str(path).startswith("~") else Path.cwd() / path
 
 
 def _gpus(text: str | None) -> tuple[int, ...] | None:

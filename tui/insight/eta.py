@@ -6,7 +6,7 @@ figure is a lower bound.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 from tui.facts.training import (
@@ -289,5 +289,6 @@ def _is_of(checkpoint: Checkpoint, log: RunLog) -> bool:
 
 def _unknown(result: Progress, *, ended: bool) -> dict[str, UnknownReason]:
     reason: UnknownReason = "not_reported" if ended else "not_yet"
-    fields = ("step", "total", "fraction", "eta", "seconds_per_step", "loss", "eval_loss", "last_checkpoint")
-    return {name: reason for name in fields if getattr(result, name) is None}
+    # No bar is no unknown: most of the time none is drawn.
+    names = (one.name for one in fields(result) if one.name != "bar")
+    return {name: reason for name in names if getattr(result, name) is None}

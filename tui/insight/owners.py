@@ -34,6 +34,12 @@ _RESERVE_KNOWN, _RESERVE_COUNTED = 300 * _MIB, 1024 * _MIB
 _NO_GPU: frozenset[DriverErrorCode] = frozenset({"library_missing", "driver_not_loaded", "no_device"})
 
 
+_NOT_VISIBLE: Mapping[str, UnknownReason] = dict.fromkeys(
+    ("pid", "start", "user", "command", "cpu_used", "resident", "started_at"), "not_visible"
+)
+"""What is unknown of memory that nobody visible holds."""
+
+
 def unexplained_floor(reserved: int | None) -> int:
     """Bytes that a card has in use without any owner, which is normal.
 
@@ -284,7 +290,7 @@ def _stranger(host_pid: int, memory: int | None) -> Owner:
 
 
 def _unexplained(memory: int, why: tuple[Cause, ...]) -> Owner:
-    return Owner(None, None, None, memory, "hidden", "other", unknown={"pid": "not_visible"}, causes=why)
+    return Owner(None, None, None, memory, "hidden", "other", unknown=_NOT_VISIBLE, causes=why)
 
 
 def _unattributed(card: GpuReading, rows: Iterable[Owner]) -> int | None:

@@ -8,6 +8,7 @@ the pidfd. So a PID that is reused between the look and the signal gets nothing.
 import errno
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
@@ -29,6 +30,7 @@ Refusal = Literal[
     "notebook_server",
     "tensorboard",
     "platform",
+    "unknown_program",
     "not_a_process",
 ]
 
@@ -55,6 +57,7 @@ _PLATFORM_FOLDERS = ("/init/",)
 
 _KEEPER_MODULE = "tui.jobs.keeper"
 _COMMAND_DEADLINE = 0.5
+_COMMAND_PAUSES = (0.005, 0.02, 0.1)
 
 # The numbers are the same on x86_64 and aarch64, and on every architecture newer than them.
 _PIDFD_SEND_SIGNAL, _PIDFD_OPEN = 424, 434
@@ -137,11 +140,15 @@ class Stopper:
         stat = self._proc.stat(pid)
         if stat is not None and stat.comm == KEEPER_TITLE and _KEEPER_MODULE in self._command(pid):
             return "keeper"
-        return None if descends else self._platform(pid)
+        return None if descends or stat is None or not stat.lives_on else self._platform(pid)
 
     def _platform(self, pid: int) -> Refusal | None:
+        command = self._command(pid)
+        if not command:
+            # A kernel thread, or nobody could say in time who it is: then it may be anybody.
+            return "unknown_program"
         # The first two words: a script's name comes after its interpreter's.
-        programs = [self._proc.executable(pid) or "", *self._command(pid)[:2]]
+        programs = [self._proc.executable(pid) or "", *command[:2]]
         for program in programs:
             if program.startswith(_PLATFORM_FOLDERS):
                 return "platform"
@@ -152,7 +159,13 @@ class Stopper:
         return None
 
     def _command(self, pid: int) -> tuple[str, ...]:
-        return within(_COMMAND_DEADLINE, lambda: self._proc.command(pid)) or ()
+        """The command line; for an instant within exec the kernel shows none, so it is asked again."""
+        for pause in _COMMAND_PAUSES:
+            command = within(_COMMAND_DEADLINE, lambda: self._proc.command(pid)) or ()
+            if command:
+                return command
+            time.sleep(pause)
+        return ()
 
     def _send_checked(self, target: Identity, number: int, descriptor: int | None) -> SendResult:
         stat = self._proc.stat(target.pid)

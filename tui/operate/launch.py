@@ -15,7 +15,7 @@ from tui.facts.errors import EXIT_REFUSED, EXIT_USAGE, LlamaherdError
 from tui.jobs.client import JOB_FOLDER, FoundJob, JobSpec, start_job
 from tui.llamafactory import command as commands
 from tui.llamafactory.config import TrainingConfig, apply_overrides, dump, load_config, resolve
-from tui.llamafactory.environment import Environment, find_environment, runtime_environ
+from tui.llamafactory.environment import USUAL_ROOTS, Environment, find_environment, runtime_environ
 from tui.operate.settings import Settings
 from tui.operate.trial import trial_overrides
 
@@ -268,6 +268,8 @@ def _environment(
             environ=environ,
             cwd=request.cwd,
             own_prefix=Path(sys.prefix),
+            # The folder that one calls from, too, where --cwd names another.
+            roots=(Path.cwd(), *USUAL_ROOTS),
         )
     except LlamaherdError as error:
         if required or request.environment is not None:

@@ -112,7 +112,7 @@ class RunReader:
             started_at=record.started_at,
             ended_at=record.ended_at,
             gpus=record.gpus,
-            peak_memory=read_peaks(self._folder.path),
+            peak_memory=_peaks(self._folder, record),
             ports=() if over else self._ports.of(member.pid for member in members),
             progress=self._progress(record, log, output, over=over),
             command=mask_arguments(record.command),
@@ -189,6 +189,12 @@ def living_members(record: JobRecord, table: _Table) -> tuple[Member, ...]:
         for stat in found
         if (stat.pid, stat.start) in known or stat.pid in below
     )
+
+
+def _peaks(folder: JobFolder, record: JobRecord) -> dict[str, int]:
+    """The peaks of the cards that were chosen for the job, of all cards where none were."""
+    peaks = read_peaks(folder.path)
+    return {uuid: peak for uuid, peak in peaks.items() if not record.gpus or uuid in record.gpus}
 
 
 def _role_at_sight(stat: ProcessStat) -> MemberRole:

@@ -63,7 +63,7 @@ ERRORS: dict[ErrorCode, tuple[str, str]] = {
         tr_noop("Rename it, or go through a link whose name has no space."),
     ),
     "cwd_missing": (
-        tr_noop("The folder {path} does not exist."),
+        tr_noop("There is no folder {path}."),
         tr_noop("Give --cwd the folder in which relative paths of the config start."),
     ),
     "output_not_writable": (
@@ -184,6 +184,7 @@ CAUSES: dict[str, str] = {
     "keeper": tr_noop("it is the keeper of a job; stop the job instead"),
     "remote_login": tr_noop("it is a remote login"),
     "notebook_server": tr_noop("it is the server of the notebooks"),
+    "unknown_program": tr_noop("what it runs cannot be read now"),
     "tensorboard": tr_noop("it is TensorBoard"),
     "platform": tr_noop("the instance itself lives on it"),
     "not_a_process": tr_noop("it is a thread of another process"),
@@ -279,7 +280,7 @@ def error_text(error: LlamaherdError) -> tuple[str, str]:
     that was perhaps meant), and ``rejected`` (places that were looked at, each ``"place: why"``).
     """
     message, hint = ERRORS[error.code]
-    given = {name: value for name, value in error.values.items() if value not in (None, "", ())}
+    given = {name: value for name, value in error.values.items() if value not in (None, ())}
     values = {name: _shown(value) for name, value in given.items()}
     text = tr(message, **values)
     cause = given.get("why") or given.get("detail") or given.get("reason")
