@@ -6,6 +6,7 @@ Counts survivors and compares how each run ended with what its files say. Needs 
 """
 
 import json
+import re
 import sys
 import tempfile
 import time
@@ -44,18 +45,23 @@ def says(words: str, times: int = 1) -> Callable[[Run], bool]:
     return lambda run: run.log.count(words) >= times
 
 
+def reached(step: int) -> Callable[[Run], bool]:
+    """The bar is drawn every two seconds, so it shows some of the steps only."""
+    return lambda run: any(int(number) >= step for number in re.findall(rf" (\d+)/{STEPS} ", run.log))
+
+
 MOMENTS: dict[str, Callable[[Run], bool]] = {
     "0.3 s": after(0.3),
     "1.5 s (import)": after(1.5),
     "4 s (import)": after(4.0),
     "tokenising": says("Running tokenizer on dataset"),
-    "loading weights": says("Loading weights file"),
+    "loading weights": says("loading weights file"),
     "trainer made": says("Running training"),
-    "first step": says(f" 1/{STEPS} "),
+    "first step": reached(1),
     "evaluating": says("Running Evaluation"),
     "saving": says("Saving model checkpoint"),
-    "after the save": says(f" 21/{STEPS} "),
-    "last step": says(f"{STEPS}/{STEPS} "),
+    "after the save": reached(21),
+    "last step": reached(STEPS),
     "final save": says("Training completed"),
 }
 
@@ -86,7 +92,10 @@ def stop_at(moment: str, ranks: int, real: RealLlamaFactory, port: int) -> str:
                 cwd=project, variables=torchrun if ranks > 1 else {},
             )  # fmt: skip
             run = Run(herd.home / "jobs" / job / "train.log", began)
-            wait_until(lambda: MOMENTS[moment](run) or "Traceback" in run.log, PATIENCE, moment)
+            try:
+                wait_until(lambda: MOMENTS[moment](run) or "Traceback" in run.log, PATIENCE, moment)
+            except AssertionError as late:
+                return str(late)
             stopped = herd.document("stop", job, "--yes")
             return _judged(moment, ranks, stopped, herd.processes_of(job), project / "out")
         finally:

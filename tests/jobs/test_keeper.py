@@ -322,6 +322,6 @@ def test_what_a_stop_cannot_end_is_named_with_its_ports_and_cards(
         assert (record.stop.ports_open, record.stop.devices_held) == ((port,), (3,))
     finally:
         os.kill(main.pid, signal.SIGKILL)
-    ended = wait_until(lambda: (r := job.record()).state == "ended" and r, 10, "ended after all")
+    ended = wait_until(lambda: (r := job.record()).state == "ended" and r, 30, "ended after all")
     assert ended.stop is not None
     assert (ended.stop.left, ended.stop.ports_open, ended.stop.devices_held) == ((), (), ())

@@ -197,11 +197,12 @@ class Watch:
         for order in orders:
             self._obey(order)
         self._climb = climb
-        if climb.stuck and not before.stuck:
-            self._scribe.event("stuck", left=len(self._members))
-            self._update(state="stuck")
         if (climb.step, climb.sent, climb.stuck) != (before.step, before.sent, before.stuck):
             self._report(climb)
+        if climb.stuck and not before.stuck:
+            # After the report: who waits for this state wants to know at once who is left.
+            self._scribe.event("stuck", left=len(self._members))
+            self._update(state="stuck")
 
     def _kill_orphans(self, now: float) -> None:
         """Take orphans as they come: who forks and leaves is gone before all processes are looked at.
