@@ -14,6 +14,7 @@ import pytest
 from support.jobs import PROC, alive
 from support.waiting import wait_until
 
+from tui.collect.proc import Proc
 from tui.facts.job import KEEPER_TITLE, Identity
 from tui.jobs.identity import identify
 from tui.jobs.stopper import PidFds, Refusal, SendResult, Stopper
