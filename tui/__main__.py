@@ -19,10 +19,11 @@ def _open_screen(wishes: ScreenWishes) -> int:
     return run(
         Options(
             demo=wishes.demo,
-            readonly=wishes.readonly,
+            readonly=wishes.settings.readonly,
             language=wishes.language,
             ascii=wishes.ascii,
             mouse=wishes.mouse,
+            settings=wishes.settings,
         )
     )
 

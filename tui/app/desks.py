@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,14 @@ from tui.app.desk import Loss, Preview
 if TYPE_CHECKING:
     from tui.demo.stage import Stage
     from tui.facts.job import Job, RequestKind
+    from tui.operate.settings import Settings
 
 
 class MachineDesk:
     """Starts and stops on this machine, through ``tui.operate``."""
 
-    def __init__(self, *, readonly: bool) -> None:
-        self._readonly = readonly
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
     def configs(self) -> Sequence[Path]:
         """Training configs under ``configs/`` and here."""
@@ -30,12 +30,9 @@ class MachineDesk:
     def prepare(self, config: Path, overrides: tuple[str, ...]) -> Preview:
         """Resolve and check it; nothing is started."""
         from tui.operate.launch import StartRequest, prepare
-        from tui.operate.settings import load_settings
 
-        settings = load_settings(None, os.environ)
-        settings = replace(settings, readonly=self._readonly or settings.readonly)
         request = StartRequest(Path.cwd(), config=config, overrides=overrides)
-        launch = prepare(request, settings, os.environ)
+        launch = prepare(request, self._settings, os.environ)
         spec = launch.spec
         return Preview(
             spec.command, spec.cwd, spec.output_dir, tuple(sorted(spec.environment.items())), launch
@@ -43,12 +40,12 @@ class MachineDesk:
 
     def start(self, preview: Preview) -> str:
         """Start it under a keeper of its own."""
-        from tui.jobs.roots import state_roots, writing_root
         from tui.operate.launch import Launch, start
+        from tui.operate.places import Places
 
         if not isinstance(preview.launch, Launch):
             raise TypeError(preview.launch)
-        return start(preview.launch, writing_root(state_roots(os.environ))).record.id
+        return start(preview.launch, Places.of(self._settings, os.environ).write_root()).record.id
 
     def loss(self, job: Job) -> Loss:
         """What a stop would cost."""

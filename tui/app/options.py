@@ -5,13 +5,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tui.operate.settings import Settings
 from tui.text.translate import Language
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the command line says. ``interval`` is seconds between two pictures; ``language`` was
-    decided already; ``settings`` are the person's own, by name.
+    decided already; ``settings`` are the person's own.
     """
 
     demo: bool = False
@@ -21,7 +22,7 @@ class Options:
     mouse: bool = True
     interval: float = 1.0
     frame_diff: bool = True
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
 
 
 def terminal_missing(environ: Mapping[str, str]) -> bool:

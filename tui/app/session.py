@@ -49,22 +49,23 @@ def farewell(scene: Scene) -> str:
 
 def _machine(options: Options) -> tuple[Feed, Desk]:
     def make() -> Camera:
-        return _MachineCamera(readonly=options.readonly)
+        return _MachineCamera(options)
 
-    return ThreadFeed(make, options.interval), MachineDesk(readonly=options.readonly)
+    settings = replace(options.settings, readonly=options.readonly)
+    return ThreadFeed(make, options.interval), MachineDesk(settings)
 
 
 class _MachineCamera:
     """The observer of this machine."""
 
-    def __init__(self, *, readonly: bool) -> None:
-        from tui.jobs.roots import state_roots
+    def __init__(self, options: Options) -> None:
         from tui.operate.observe import Observer, adopt_orphans
+        from tui.operate.places import Places
 
-        roots = state_roots(os.environ)
-        if not readonly:
+        roots = Places.of(options.settings, os.environ).roots
+        if not options.readonly:
             adopt_orphans(roots)  # jobs whose keeper was killed get a new one
-        self._observer = Observer(roots)
+        self._observer = Observer(roots, price_per_hour=options.settings.price_per_hour)
         self._observer.start()
 
     def snapshot(self) -> "Snapshot":

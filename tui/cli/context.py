@@ -5,21 +5,17 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tui.jobs.roots import state_roots, writing_root
+from tui.operate.places import Places
 from tui.operate.settings import Settings, load_settings
 from tui.text.translate import set_language
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Settings with the flags applied, and the state roots, the first usable one for new jobs.
-
-    ``chosen_root`` is the one that the environment or the settings name.
-    """
+    """Settings with the flags applied, and the places of job folders."""
 
     settings: Settings
-    roots: tuple[Path, ...]
-    chosen_root: Path | None = None
+    places: Places
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "Context":
@@ -33,16 +29,17 @@ class Context:
             set_language(settings.language)
         if getattr(arguments, "readonly", False):
             settings = replace(settings, readonly=True)
-        roots = state_roots(os.environ)
-        named = os.environ.get("LLAMAHERD_HOME")
-        if settings.state_dir is not None and not named:
-            roots = tuple(dict.fromkeys((settings.state_dir, *roots)))
-        return cls(settings, roots, roots[0] if named or settings.state_dir else None)
+        return cls(settings, Places.of(settings, os.environ))
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Where job folders are read."""
+        return self.places.roots
 
     def write_root(self) -> Path:
-        """Where a new job's folder goes. A place that was named is never replaced by another in silence.
+        """Where a new job's folder goes.
 
         Raises:
             LlamaherdError: ``state_not_writable``.
         """
-        return writing_root((self.chosen_root,) if self.chosen_root else self.roots)
+        return self.places.write_root()

@@ -76,8 +76,8 @@ def _dispatch(argv: Sequence[str], open_screen: Callable[[ScreenWishes], int]) -
     if arguments.subcommand is None:
         from tui.cli.context import Context
 
-        readonly = Context.of(arguments).settings.readonly
-        return open_screen(ScreenWishes.of(arguments, readonly=readonly))
+        settings = Context.of(arguments).settings
+        return open_screen(ScreenWishes.of(arguments, settings))
     module, _, function = _COMMANDS[arguments.subcommand].partition(":")
     code = getattr(importlib.import_module(module), function)(arguments)
     return code if isinstance(code, int) else EXIT_FAILED
