@@ -33,7 +33,7 @@ from tui.facts.job import Identity, JobRecord
 from tui.jobs.client import FoundJob, JobSpec, ensure_keeper, is_over, list_jobs, request_stop, start_job
 from tui.jobs.folder import create_folder
 from tui.jobs.identity import identify
-from tui.jobs.stopper import Stopper
+from tui.jobs.stopper import PidFds, Stopper
 
 FEW, INSIDE = "--few", "--inside"
 """Three runs each; this part again, in namespaces of its own."""
@@ -93,8 +93,8 @@ def non_reaping_init() -> bool:
 
 def reuse() -> bool:
     """A stranger gets the PID of a process that a signal was meant for."""
-    if PROC.init_start() and os.getpid() != 1:
-        return _unshared(["-Urpf", "--mount-proc"], "reuse")
+    if os.getpid() != 1:
+        return _at_the_handle() and _unshared(["-Urpf", "--mount-proc"], "reuse")
     last_pid = Path("/proc/sys/kernel/ns_last_pid")
     wrong = same_pid = 0
     results: dict[str, int] = {}
@@ -111,6 +111,30 @@ def reuse() -> bool:
             stranger.kill()
     print(f"{REUSES} tries, PID really reused {same_pid} times, answers {results}, wrong signals {wrong}")
     return not wrong and (IS_FEW or same_pid > REUSES // 2)
+
+
+class _Stale(PidFds):
+    """The handle was opened on a process that has ended since; now a stranger has its PID."""
+
+    def open(self, pid: int) -> int:
+        with subprocess.Popen(LIFE) as gone:
+            handle = super().open(gone.pid)
+            gone.kill()
+        return handle
+
+
+def _at_the_handle() -> bool:
+    """Even a stranger with the very start ticks of the dead process gets nothing."""
+    wrong = 0
+    with subprocess.Popen(LIFE) as stranger:
+        target = identify(stranger.pid, PROC)
+        assert target is not None
+        for _ in range(REUSES):
+            result = Stopper(PROC, pidfds=_Stale()).send(target, signal.SIGKILL, descends=True)
+            wrong += result.status != "gone" or stranger.poll() is not None
+        stranger.kill()
+    print(f"{REUSES} tries at the handle, wrong signals {wrong}", flush=True)
+    return not wrong
 
 
 def _ended_soon() -> Identity:
