@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.app.desk import Loss, Preview
 
 if TYPE_CHECKING:
+    from tui.app.options import Options
     from tui.demo.stage import Stage
     from tui.facts.job import Job, RequestKind
     from tui.operate.settings import Settings
@@ -18,8 +20,14 @@ if TYPE_CHECKING:
 class MachineDesk:
     """Starts and stops on this machine, through ``tui.operate``."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    @property
+    def _settings(self) -> Settings:
+        from tui.operate.settings import Settings
+
+        return replace(self._options.settings or Settings(), readonly=self._options.readonly)
 
     def configs(self) -> Sequence[Path]:
         """Training configs under ``configs/`` and here."""

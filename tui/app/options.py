@@ -3,16 +3,19 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tui.operate.settings import Settings
 from tui.text.translate import Language
+
+if TYPE_CHECKING:
+    from tui.operate.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the command line says. ``interval`` is seconds between two pictures; ``language`` was
-    decided already; ``settings`` are the person's own.
+    decided already; ``settings`` are the person's own, ``None`` the defaults.
     """
 
     demo: bool = False
@@ -22,7 +25,7 @@ class Options:
     mouse: bool = True
     interval: float = 1.0
     frame_diff: bool = True
-    settings: Settings = field(default_factory=Settings)
+    settings: "Settings | None" = None
 
 
 def terminal_missing(environ: Mapping[str, str]) -> bool:

@@ -51,8 +51,7 @@ def _machine(options: Options) -> tuple[Feed, Desk]:
     def make() -> Camera:
         return _MachineCamera(options)
 
-    settings = replace(options.settings, readonly=options.readonly)
-    return ThreadFeed(make, options.interval), MachineDesk(settings)
+    return ThreadFeed(make, options.interval), MachineDesk(options)
 
 
 class _MachineCamera:
@@ -61,11 +60,13 @@ class _MachineCamera:
     def __init__(self, options: Options) -> None:
         from tui.operate.observe import Observer, adopt_orphans
         from tui.operate.places import Places
+        from tui.operate.settings import Settings
 
-        roots = Places.of(options.settings, os.environ).roots
+        settings = options.settings or Settings()
+        roots = Places.of(settings, os.environ).roots
         if not options.readonly:
             adopt_orphans(roots)  # jobs whose keeper was killed get a new one
-        self._observer = Observer(roots, price_per_hour=options.settings.price_per_hour)
+        self._observer = Observer(roots, price_per_hour=settings.price_per_hour)
         self._observer.start()
 
     def snapshot(self) -> "Snapshot":
