@@ -221,7 +221,7 @@ async def test_a_stop_is_followed_until_everything_is_gone() -> None:
     async with open_screen(one_gpu(0), stopping, replace(one_gpu(2), jobs=(done,))) as opened:
         await opened.press("X", *["down", "enter"])
         await opened.tick()
-        assert "Interrupted the trainer (SIGINT), PID 4321" in opened.text
+        assert "Interrupted the trainer (SIGINT; torchrun: SIGTERM), PID 4321" in opened.text
         assert "2 processes alive" in opened.text
         assert "End it by force" in opened.text
         await opened.tick()

@@ -64,13 +64,13 @@ def test_a_single_trainer_is_interrupted_then_all_are_terminated_then_killed() -
 
 
 def test_torchrun_is_interrupted_at_the_agent_alone() -> None:
-    assert Stop(TORCHRUN).at(0.0) == [("interrupt", "SIGINT", 20)]
+    assert Stop(TORCHRUN).at(0.0) == [("interrupt", "SIGTERM", 20)]
 
 
 def test_an_agent_that_shows_up_late_is_interrupted_too() -> None:
     stop = Stop(SINGLE)
     stop.at(0.0)
-    assert stop.at(0.1, members=TORCHRUN.members) == [("interrupt", "SIGINT", 20)]
+    assert stop.at(0.1, members=TORCHRUN.members) == [("interrupt", "SIGTERM", 20)]
 
 
 def test_a_service_is_interrupted_together_with_a_training_below_it() -> None:
@@ -140,7 +140,7 @@ def test_cooperation_needs_every_leader() -> None:
     stop = Stop(replace(TORCHRUN, catching_abort=ready), "keep_weights")
     assert stop.at(0.0) == [("cooperate", "SIGABRT", 30), ("cooperate", "SIGABRT", 31)]
     partly = Stop(replace(TORCHRUN, catching_abort=frozenset({30})), "keep_weights")
-    assert partly.at(0.0) == [("interrupt", "SIGINT", 20)]
+    assert partly.at(0.0) == [("interrupt", "SIGTERM", 20)]
     # The launcher that outlives its ranks is no leader.
     assert stop.at(5.0, members=(WRAPPER,), catching_abort=frozenset({10})) == []
     single = Stop(replace(SINGLE, catching_abort=frozenset({10})), "keep_weights")

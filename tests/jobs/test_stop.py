@@ -93,7 +93,7 @@ def test_torchrun_is_interrupted_at_its_agent_and_never_at_the_wrapper(jobs: Yar
     (agent,) = (member.pid for member in members if member.role == "agent")
     assert record.stop.steps[0].name == "interrupt"
     assert record.stop.steps[0].targets == (agent,)
-    assert (job.yard / f"agent-got-{signal.SIGINT:d}").exists()
+    assert (job.yard / f"agent-got-{signal.SIGTERM:d}").exists()
     assert not (job.yard / f"wrapper-got-{signal.SIGINT:d}").exists()
 
 

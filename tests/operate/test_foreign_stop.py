@@ -85,7 +85,7 @@ def test_torchrun_is_interrupted_at_its_agent_whoever_was_named(place: Path, roo
         record = stopped(target, root)
         assert alive(place / "yard") == {}
     assert steps(record)[0] == ("interrupt", (agent,))
-    assert (place / "yard" / "agent-got-2").exists()
+    assert (place / "yard" / "agent-got-15").exists()
     assert not (place / "yard" / "wrapper-got-2").exists()
 
 
@@ -102,7 +102,7 @@ def test_a_deepspeed_launcher_is_interrupted_and_its_rank_ends(place: Path, root
         record = stopped(find_target(str(process.pid), [root]), root)
         assert alive(place / "yard") == {}
     assert steps(record) == [("interrupt", (process.pid,))]
-    assert (place / "yard" / "agent-got-2").exists()
+    assert (place / "yard" / "agent-got-15").exists()
 
 
 @pytest.mark.parametrize("kind", ["webui", "api", "chat"])

@@ -254,8 +254,9 @@ def test_the_question_before_a_stop_says_what_is_lost() -> None:
 
 def test_a_step_that_goes_on_has_no_result_yet() -> None:
     step = samples.STOPPED_REPORT.steps[1]
-    assert step_text(step) == "Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left."
-    assert step_text(replace(step, ended=None)) == "Interrupted the trainer (SIGINT), PID 48222"
+    going_on = "Interrupted the trainer (SIGINT; torchrun: SIGTERM), PID 48222"
+    assert step_text(step) == f"{going_on}: 5.7 s, 2 processes left."
+    assert step_text(replace(step, ended=None)) == going_on
     assert "(a forced stop was asked for)" in step_text(replace(step, note="forced"))
 
 

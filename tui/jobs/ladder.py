@@ -5,7 +5,7 @@ Every step is taken only if the one before did not empty the job:
 1. ``cooperate``: SIGABRT to every rank leader, where each of them catches it (LLaMA-Factory then ends
    its step and saves the weights). Only on request.
    ``wait_save``: let a checkpoint that is being written be finished.
-2. ``interrupt``: SIGINT to the single trainer, or to the torchrun agent. Never to the
+2. ``interrupt``: SIGINT to the single trainer, or SIGTERM to the torchrun agent. Never to the
    ``llamafactory-cli`` over an agent: it kills the agent after 0.25 s and the ranks train on.
 3. ``terminate``: SIGTERM and SIGCONT to every member once.
 4. ``kill``: SIGKILL to every member, and to whoever appears, until nothing is left.
@@ -225,7 +225,13 @@ def _orders(climb: Climb, facts: Facts) -> tuple[Order, ...]:
     if step is None or not _SIGNALS[step]:
         return ()
     fresh = (member for member in _targets(climb, facts) if (member.pid, member.start) not in climb.sent)
-    return tuple(Order(step, _SIGNALS[step], member) for member in fresh)
+    return tuple(Order(step, _signals(step, member), member) for member in fresh)
+
+
+def _signals(step: StepName, target: Member) -> tuple[signal.Signals, ...]:
+    # torchrun passes on what it gets, and ranks take twice as long to end by SIGINT.
+    is_agent = step == "interrupt" and target.role == "agent"
+    return (signal.SIGTERM,) if is_agent else _SIGNALS[step]
 
 
 def _targets(climb: Climb, facts: Facts) -> tuple[Member, ...]:

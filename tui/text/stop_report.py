@@ -14,7 +14,7 @@ _SHOWN_PIDS = 8
 STEPS: dict[StepName, str] = {
     "wait_save": tr_noop("Waited for the checkpoint that was being written"),
     "cooperate": tr_noop("Asked the trainer to finish its step and save"),
-    "interrupt": tr_noop("Interrupted the trainer (SIGINT)"),
+    "interrupt": tr_noop("Interrupted the trainer (SIGINT; torchrun: SIGTERM)"),
     "terminate": tr_noop("Asked every process to end (SIGTERM)"),
     "kill": tr_noop("Ended every process by force (SIGKILL)"),
 }
@@ -135,7 +135,7 @@ def stop_lines(page: Page, report: StopReport | None, job: Job) -> list[str]:
 
 
 def step_text(step: LadderStep) -> str:
-    """``Interrupted the trainer (SIGINT), PID 48222: 5.7 s, 2 processes left.``
+    """``Interrupted the trainer (SIGINT; torchrun: SIGTERM), PID 48222: 5.7 s, 2 processes left.``
 
     A step that is not over yet has no result: what is left then is not what it leaves.
     """
