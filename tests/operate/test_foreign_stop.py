@@ -150,14 +150,18 @@ def test_the_one_who_asks_may_die(place: Path, root: Path) -> None:
         wait_until(lambda: not alive(place / "yard"), 20, "all ended")
 
 
+def _stopping(text: str, root: Path) -> StopTarget | None:
+    target = find_target(text, [root])
+    return target if target.folder is not None and target.job.state == "stopping" else None
+
+
 def test_of_two_who_ask_the_second_finds_the_stop_of_the_first(place: Path, root: Path) -> None:
     with running(place, train(place), 1) as process:
         first, second = (find_target(str(process.pid), [root]) for _ in range(2))
         os.kill(process.pid, signal.SIGSTOP)
         request_stop(first, "stop", root, graces=QUICK)
-        again = find_target(str(process.pid), [root])
-        assert again.folder is not None
-        assert again.job.state == "stopping"
+        # The keeper reads requests ten times a second.
+        again = wait_until(lambda: _stopping(str(process.pid), root), 10, "the stop of the first")
         assert wait_stopped(request_stop(again, "force"), lambda _: None).state == "ended"
         process.wait(10)
         with pytest.raises(LlamaherdError) as gone:
