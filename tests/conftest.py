@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from support.fake_nvml import CompilerMissingError, FakeNvml
 
-# A script that runs the tests in the background leaves SIGINT ignored, and every child inherits that.
+# A background shell leaves SIGINT ignored and nohup SIGHUP, and every child inherits that; what is caught
+# here is not ignored there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture
