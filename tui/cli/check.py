@@ -93,7 +93,7 @@ def _show(checked: checking.Check) -> None:
     rows = plan_rows(
         document.command, document.cwd, document.config, document.output_dir, document.environment
     )
-    print(f"\n{tr('What would run')}\n{pairs(rows)}")
+    print("\n" + tr("What would run") + f"\n{pairs(rows)}")
 
 
 def _measured_lengths(checked: checking.Check) -> TokenLengths | None:

@@ -17,7 +17,7 @@ def confirm(subject: str, lines: Sequence[str], question: str) -> None:
     """
     if not sys.stdin.isatty():
         raise LlamaherdError("confirm_needed", exit_code=EXIT_REFUSED, job=subject)
-    sys.stderr.write("".join(f"{line}\n" for line in lines) + f"{question} {tr('[y/N]')} ")
+    sys.stderr.write("".join(f"{line}\n" for line in lines) + question + " " + tr("[y/N]") + " ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in _YES:
         raise LlamaherdError("not_confirmed", exit_code=EXIT_REFUSED, job=subject)

@@ -45,9 +45,9 @@ class HeadLine(OneLine):
         if scene.demo:
             spans += [Span(" DEMO ", "tag"), Span(" "), Span(tr("simulated GPUs"), "dim"), Span(" ")]
         if scene.readonly:
-            spans += [Span(f" {tr('read only')} ", "tag"), Span(" ")]
+            spans += [Span(" " + tr("read only") + " ", "tag"), Span(" ")]
         if scene.paused:
-            spans += [Span(f" {tr('drawing paused')} ", "tag"), Span(" ")]
+            spans += [Span(" " + tr("drawing paused") + " ", "tag"), Span(" ")]
         return spread(tuple(spans), _machine(scene), cells)
 
 

@@ -43,7 +43,7 @@ class TailPanel(Panel):
 
 def _title(scene: Scene) -> str:
     job = scene.main
-    return tr("Log") if job is None else f"{tr('Log')}{scene.pen.separator}{job_name(job)}"
+    return tr("Log") if job is None else tr("Log") + scene.pen.separator + job_name(job)
 
 
 def _unreadable(view: LogView) -> Line:
