@@ -38,7 +38,7 @@ def test_odd_documents_say_nothing() -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "ds.json"
     assert read_deepspeed(path).problem == "missing"
-    path.write_text('{\n "a": 1,\n}')
+    path.write_text('{\n "a": 1,\n b}')
     assert (read_deepspeed(path).problem, read_deepspeed(path).line) == ("not_json", 3)
     path.write_bytes(b"\0" * (2 << 20))
     assert read_deepspeed(path).problem == "too_large"
