@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tui.facts.job import Ending, Job, JobState, MemberRole
 from tui.facts.training import Coverage, EtaWorking, Progress
 from tui.text import units
-from tui.text.cells import fit, width
+from tui.text.cells import cut, fit, width
 from tui.text.gpu_report import command_text
 from tui.text.layout import Cell, Column, Page, Style, Table, labelled
 from tui.text.names import JOB_KINDS, ROLES, STAGES, state_or_ending
@@ -154,7 +154,9 @@ def _head_line(page: Page, job: Job, now: float, cards: Mapping[str, int]) -> st
     if job.gpus and job.state != "ended":
         numbers = ", ".join(str(cards[uuid]) for uuid in job.gpus if uuid in cards)
         what.append(f"GPU {numbers}" if numbers else tr("GPU not visible"))
-    name, state = job_name(job), state_or_ending(job.state, job.ending)
+    state = state_or_ending(job.state, job.ending)
+    # The state goes before the whole name: on a narrow terminal the name is cut.
+    name = cut(job_name(job), max(8, page.width - width(state) - 4), page.glyphs)
     room = page.width - width(f"{page.glyphs.dot} {name}  {state}  ")
     rest = fit(tr(", ").join(what), max(0, room), glyphs=page.glyphs).rstrip()
     dot = page.paint(page.glyphs.dot, style)
