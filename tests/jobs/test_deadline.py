@@ -14,6 +14,6 @@ def test_an_answer_in_time_and_one_that_never_comes(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     began = time.monotonic()
     assert within(0.1, fifo.read_bytes) is None
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10
     with fifo.open("wb"):  # let the reader go
         pass

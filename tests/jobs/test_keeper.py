@@ -168,7 +168,7 @@ def test_terminating_the_keeper_is_a_hurried_stop(jobs: Yard) -> None:
     assert record.stop is not None
     assert [step.name for step in record.stop.steps] == ["interrupt", "terminate", "kill"]
     assert record.stop.seconds is not None
-    assert record.stop.seconds < 8
+    assert record.stop.seconds < 40
 
 
 def test_a_stop_before_the_gate_opens_means_that_nothing_runs(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_stalled_disk_holds_nobody_up(folder: JobFolder, monkeypatch: pytest.M
     for _ in range(1000):
         scribe.record(RECORD)
         scribe.event("x")
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 10
     going_on.set()
     scribe.close()
 

@@ -76,7 +76,7 @@ def test_jobs_outlive_a_killed_screen_and_the_next_one_finds_them(jobs: Yard, sc
     second.type("q")
     assert second.wait_exit(10) == 0
     second.read(0.3)
-    said = second.newest.decode().rpartition("\x1b")[2]
+    said = second.newest.decode(errors="replace").rpartition("\x1b")[2]
     assert "go on:" in said or "goes on:" in said
     assert job.found.record.id in said
     assert job.survivors()
