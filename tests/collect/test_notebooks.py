@@ -20,12 +20,12 @@ def connection(folder: Path, content: object) -> str:
 
 def test_a_kernel_is_told_its_notebook_in_the_environment(tmp_path: Path) -> None:
     path = connection(tmp_path, {"jupyter_session": "/root/other.ipynb", "key": "secret"})
-    assert own_title((*KERNEL, path), {"JPY_SESSION_NAME": "/root/work/微调.ipynb"}) == "微调.ipynb"
+    assert own_title((*KERNEL, path), {"JPY_SESSION_NAME": "/root/autodl-tmp/微调.ipynb"}) == "微调.ipynb"
 
 
 @pytest.mark.parametrize("form", ["-f {}", "--f={}", "-f={}"])
 def test_or_in_its_connection_file(tmp_path: Path, form: str) -> None:
-    path = connection(tmp_path, {"jupyter_session": "/root/work/train.ipynb", "key": "secret"})
+    path = connection(tmp_path, {"jupyter_session": "/root/autodl-tmp/train.ipynb", "key": "secret"})
     assert own_title((*KERNEL[:3], *form.format(path).split()), {}) == "train.ipynb"
 
 

@@ -1,6 +1,7 @@
 """The settings that a run really uses, as its log tells them, beside what its configuration asks for."""
 
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from tui.facts.explained import SettingFact, SettingName
 from tui.facts.finding import Finding
@@ -44,23 +45,7 @@ def setting_findings(subject: str, facts: tuple[SettingFact, ...]) -> Iterator[F
             )
 
 
-_NAMES: tuple[SettingName, ...] = (
-    "effective_batch",
-    "batch_per_device",
-    "accumulation",
-    "data_parallel",
-    "total_steps",
-    "precision",
-    "finetuning",
-    "gradient_checkpointing",
-    "attention",
-    "liger",
-    "quantization",
-    "sample_tokens",
-    "deepspeed",
-    "zero_stage",
-    "offload",
-)
+_NAMES: tuple[SettingName, ...] = get_args(SettingName)
 _HARMLESS: frozenset[SettingName] = frozenset({"attention", "liger"})
 
 

@@ -9,11 +9,11 @@ from pathlib import PurePath
 
 from tui.collect.proc import Proc, ProcessStat
 from tui.facts.job import KEEPER_TITLE, Identity, JobKind, Member, MemberRole
+from tui.facts.machine import DATA_WORKER_TITLE
 from tui.jobs.deadline import within
 
 _AGENT_TITLES = ("pt_elastic", "torchrun")
 _AGENT_MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_DATA_WORKER_TITLE = "pt_data_worker"
 _COMMAND_DEADLINE = 0.5
 _SILENCES = 3
 """A busy machine may answer late; who has not answered so often is hung, and is not asked again."""
@@ -64,7 +64,7 @@ class Roles:
             # a rank that was found without its launcher.
             known = self._certain.get(self._main, "main")
             return known if known != "main" or not agents else "wrapper"
-        if stat.comm == _DATA_WORKER_TITLE:
+        if stat.comm == DATA_WORKER_TITLE:
             return "data_worker"
         return "rank" if stat.ppid in agents else "other"
 
