@@ -190,8 +190,10 @@ def adopt_orphans(roots: Sequence[Path]) -> tuple[str, ...]:
     """Give every job whose keeper died a new one; the ids of those that were adopted."""
     adopted = []
     for found in list_jobs(roots):
-        # The folder is read again: a job may have ended since, and its keeper with it.
-        if isinstance(found, FoundJob) and needs_keeper(found.folder, found.folder.read_record()):
+        if not isinstance(found, FoundJob) or is_over(found.record):
+            continue
+        # The folder is read again: the job may have ended since, and its keeper with it.
+        if needs_keeper(found.folder, found.folder.read_record()):
             ensure_keeper(found.folder)
             adopted.append(found.record.id)
     return tuple(adopted)
