@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.jobs import Yard, yard
+from support.jobs import Yard, kept, yard
 from support.waiting import wait_until
 
 from tui.jobs.folder import JobFolder
@@ -20,11 +20,9 @@ def jobs(tmp_path: Path) -> Iterator[Yard]:
 def nothing_left(tmp_path: Path) -> Iterator[None]:
     """A test that failed half-way leaves no keeper and no job behind."""
     yield
-    for lock in tmp_path.rglob("lock"):
-        folder = JobFolder(lock.parent)
-        if folder.is_kept():
-            folder.request("force")
-            wait_until(_is_free(folder), 10, f"{folder.path} is kept no more")
+    for folder in kept(tmp_path):
+        folder.request("force")
+        wait_until(_is_free(folder), 10, f"{folder.path} is kept no more")
 
 
 def _is_free(folder: JobFolder) -> Callable[[], bool]:

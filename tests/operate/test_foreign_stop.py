@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 from support.foreign_runs import PYTHON, alive, enrolled, make_programs, running
-from support.jobs import QUICK
+from support.jobs import QUICK, kept
 from support.waiting import wait_until
 
 from tui.collect.proc import Proc
 from tui.facts.errors import LlamaherdError
 from tui.facts.job import JobRecord, RequestKind
 from tui.jobs.client import list_jobs
-from tui.jobs.folder import JobFolder
 from tui.operate.stop import StopTarget, find_target, request_stop, target_of, wait_stopped
 
 PROC = Proc()
@@ -34,11 +33,7 @@ def place(tmp_path: Path) -> Path:
 def root(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "state"
     yield root
-    wait_until(lambda: not _kept(root), 40, "keepers have left")
-
-
-def _kept(root: Path) -> list[Path]:
-    return [lock for lock in root.rglob("lock") if JobFolder(lock.parent).is_kept()]
+    wait_until(lambda: not kept(root), 40, "keepers have left")
 
 
 def stopped(target: StopTarget, root: Path, kind: RequestKind = "stop") -> JobRecord:

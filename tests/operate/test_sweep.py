@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from support.folders import RECORD
 from support.foreign_runs import PYTHON, alive, enrolled, make_programs, running
-from support.jobs import QUICK
+from support.jobs import QUICK, kept
 from support.waiting import wait_until
 
 from tui.collect.proc import Proc, ProcessStat
 from tui.facts.errors import LlamaherdError
 from tui.facts.stray import StrayGroup
 from tui.jobs.client import wait_stopped
-from tui.jobs.folder import JobFolder, create_folder
+from tui.jobs.folder import create_folder
 from tui.jobs.identity import identify
 from tui.jobs.strays import TOKEN_VARIABLE, token
 from tui.operate import sweep as sweeping
@@ -50,11 +50,7 @@ def place(tmp_path: Path) -> Path:
 def root(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "state"
     yield root
-    wait_until(lambda: not _kept(root), 20, "keepers have left")
-
-
-def _kept(root: Path) -> list[Path]:
-    return [lock for lock in root.rglob("lock") if JobFolder(lock.parent).is_kept()]
+    wait_until(lambda: not kept(root), 20, "keepers have left")
 
 
 def groups_of(place: Path, root: Path) -> list[StrayGroup]:

@@ -14,6 +14,7 @@ from tui.collect.proc import Proc
 from tui.facts.errors import LlamaherdError
 from tui.facts.job import Graces, Identity, JobRecord, RequestKind
 from tui.jobs.client import FoundJob, JobSpec, is_over, request_stop, start_job, wait_stopped
+from tui.jobs.folder import JobFolder
 from tui.jobs.identity import same
 from tui.jobs.ladder import scaled
 
@@ -133,6 +134,11 @@ def _end_survivors(job: TestJob) -> None:
     wait_until(lambda: not job.found.folder.is_kept(), 10, "keeper has left")
     for pid in job.survivors() & job.enrolled().keys():
         os.kill(pid, signal.SIGKILL)
+
+
+def kept(root: Path) -> list[JobFolder]:
+    """The job folders below ``root`` that have a live keeper."""
+    return [folder for lock in root.rglob("lock") if (folder := JobFolder(lock.parent)).is_kept()]
 
 
 def alive(identity: Identity) -> bool:
